@@ -112,8 +112,10 @@ type Health struct {
 	LastTurn       *TurnReport `protobuf:"bytes,24,opt,name=last_turn,json=lastTurn,proto3" json:"last_turn,omitempty"`
 	// First reports of failing fetches in a row.
 	ConsecutiveFeedErrors uint32 `protobuf:"varint,25,opt,name=consecutive_feed_errors,json=consecutiveFeedErrors,proto3" json:"consecutive_feed_errors,omitempty"`
-	unknownFields         protoimpl.UnknownFields
-	sizeCache             protoimpl.SizeCache
+	// Sync whose newest turn ended on an error that counts once that sync is over; 0 when none did.
+	FailingSync   uint64 `protobuf:"varint,26,opt,name=failing_sync,json=failingSync,proto3" json:"failing_sync,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Health) Reset() {
@@ -321,11 +323,18 @@ func (x *Health) GetConsecutiveFeedErrors() uint32 {
 	return 0
 }
 
+func (x *Health) GetFailingSync() uint64 {
+	if x != nil {
+		return x.FailingSync
+	}
+	return 0
+}
+
 var File_calferry_v1_health_proto protoreflect.FileDescriptor
 
 const file_calferry_v1_health_proto_rawDesc = "" +
 	"\n" +
-	"\x18calferry/v1/health.proto\x12\vcalferry.v1\x1a\x18calferry/v1/ledger.proto\x1a\x18calferry/v1/report.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb5\b\n" +
+	"\x18calferry/v1/health.proto\x12\vcalferry.v1\x1a\x18calferry/v1/ledger.proto\x1a\x18calferry/v1/report.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd8\b\n" +
 	"\x06Health\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\"\n" +
 	"\fsubscription\x18\x02 \x01(\tR\fsubscription\x12+\n" +
@@ -358,7 +367,8 @@ const file_calferry_v1_health_proto_rawDesc = "" +
 	"\x0freport_sequence\x18\x16 \x01(\x04R\x0ereportSequence\x124\n" +
 	"\tlast_sync\x18\x17 \x01(\v2\x17.calferry.v1.SyncReportR\blastSync\x124\n" +
 	"\tlast_turn\x18\x18 \x01(\v2\x17.calferry.v1.TurnReportR\blastTurn\x126\n" +
-	"\x17consecutive_feed_errors\x18\x19 \x01(\rR\x15consecutiveFeedErrors*m\n" +
+	"\x17consecutive_feed_errors\x18\x19 \x01(\rR\x15consecutiveFeedErrors\x12!\n" +
+	"\ffailing_sync\x18\x1a \x01(\x04R\vfailingSync*m\n" +
 	"\x06Status\x12\x16\n" +
 	"\x12STATUS_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rSTATUS_ACTIVE\x10\x01\x12\x10\n" +
