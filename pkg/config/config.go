@@ -69,7 +69,8 @@ type Setting struct {
 
 type field struct {
 	flag, env, key, help string
-	value                reflect.Value
+	def                  string
+	values               []reflect.Value // one for each struct that has the setting
 	secret               bool
 	source               Source
 	from                 string
@@ -77,14 +78,16 @@ type field struct {
 
 // Binding ties structs to a flag set. It is used by one goroutine, before the services start.
 type Binding struct {
-	flags   *pflag.FlagSet
-	fields  []*field
-	byKey   map[string]*field
-	ignored []string
+	flags  *pflag.FlagSet
+	fields []*field
+	byKey  map[string]*field
+	// accepted are keys, ignored are whole sections, that others use.
+	accepted, ignored []string
 }
 
-// Bind registers a flag for every tagged field of the given struct pointers and sets the defaults. It fails
-// on a malformed tag or on a flag that stands twice: both are faults of the program.
+// Bind registers a flag for every tagged field of the given struct pointers and sets the defaults. A setting
+// that stands in several structs with the same flag, key, type and default is one setting that fills all of
+// them. Bind fails on a malformed tag or on a flag that means two things: both are faults of the program.
 func Bind(flags *pflag.FlagSet, structs ...any) (*Binding, error) {
 	b := &Binding{flags: flags, byKey: map[string]*field{}}
 	for _, s := range structs {
@@ -97,6 +100,13 @@ func Bind(flags *pflag.FlagSet, structs ...any) (*Binding, error) {
 		}
 	}
 	return b, nil
+}
+
+// Accept lets the file have every key of another binding: one file may serve commands that each use a part.
+func (b *Binding) Accept(other *Binding) {
+	for _, f := range other.fields {
+		b.accepted = append(b.accepted, f.key)
+	}
 }
 
 // IgnoreSections lets the file have keys below these names: they belong to services that this program does
@@ -117,7 +127,7 @@ func (b *Binding) walk(v reflect.Value) error {
 		}
 		f := &field{
 			flag: name, env: sf.Tag.Get("env"), key: sf.Tag.Get("file"), help: sf.Tag.Get("help"),
-			value: v.Field(i), source: FromDefault,
+			def: sf.Tag.Get("default"), values: []reflect.Value{v.Field(i)}, source: FromDefault,
 			secret: sf.Type == reflect.TypeFor[Secret](),
 		}
 		if f.env == "" {
@@ -126,28 +136,35 @@ func (b *Binding) walk(v reflect.Value) error {
 		if f.key == "" {
 			f.key = name
 		}
-		if b.flags.Lookup(name) != nil || b.byKey[f.key] != nil {
-			return fmt.Errorf("config: flag --%s or key %q stands twice", name, f.key)
-		}
-		if err := set(f.value, sf.Tag.Get("default")); err != nil {
+		if err := set(v.Field(i), f.def); err != nil {
 			return fmt.Errorf("config: default of --%s: %w", name, err)
 		}
-		b.register(f, sf.Tag.Get("default"))
+		if old := b.byKey[f.key]; old != nil && old.same(f) {
+			old.values = append(old.values, v.Field(i))
+			continue
+		} else if old != nil || b.flags.Lookup(name) != nil {
+			return fmt.Errorf("config: flag --%s or key %q means two things", name, f.key)
+		}
+		b.register(f)
 		b.fields = append(b.fields, f)
 		b.byKey[f.key] = f
 	}
 	return nil
 }
 
-func (b *Binding) register(f *field, def string) {
+func (f *field) same(other *field) bool {
+	return f.flag == other.flag && f.env == other.env && f.def == other.def && f.values[0].Type() == other.values[0].Type()
+}
+
+func (b *Binding) register(f *field) {
 	usage := f.help + " [" + f.env + "]"
-	switch {
-	case f.value.Kind() == reflect.Bool:
-		b.flags.Bool(f.flag, f.value.Bool(), usage)
-	case f.value.Type() == reflect.TypeFor[[]string]():
-		b.flags.StringSlice(f.flag, f.value.Interface().([]string), usage)
+	switch v := f.values[0]; {
+	case v.Kind() == reflect.Bool:
+		b.flags.Bool(f.flag, v.Bool(), usage)
+	case v.Type() == reflect.TypeFor[[]string]():
+		b.flags.StringSlice(f.flag, v.Interface().([]string), usage)
 	default:
-		b.flags.String(f.flag, def, usage)
+		b.flags.String(f.flag, f.def, usage)
 	}
 	if f.secret {
 		b.flags.String(f.flag+"-file", "", "file with the value of --"+f.flag+" ["+f.env+"_FILE]")
@@ -196,9 +213,7 @@ func (b *Binding) fromFlag(f *field) error {
 		return nil
 	}
 	if sv, ok := fl.Value.(pflag.SliceValue); ok {
-		f.value.Set(reflect.ValueOf(sv.GetSlice()))
-		f.source, f.from = FromFlag, "--"+f.flag
-		return nil
+		return f.set(strings.Join(sv.GetSlice(), ","), FromFlag, "--"+f.flag)
 	}
 	return f.set(fl.Value.String(), FromFlag, "--"+f.flag)
 }
@@ -212,12 +227,10 @@ func (f *field) setFromFile(path string, src Source, from string) error {
 }
 
 func (f *field) set(s string, src Source, from string) error {
-	if err := set(f.value, s); err != nil {
-		shown := strconv.Quote(s)
-		if f.secret {
-			shown = "the value"
+	for _, v := range f.values {
+		if err := set(v, s); err != nil {
+			return fmt.Errorf("%s: %q: %w", from, s, err) // a secret is a string, and takes anything
 		}
-		return fmt.Errorf("%s: %s: %w", from, shown, err)
 	}
 	f.source, f.from = src, from
 	return nil
@@ -229,7 +242,7 @@ func (b *Binding) Settings() []Setting {
 	for _, f := range b.fields {
 		out = append(out, Setting{
 			Flag: f.flag, Env: f.env, Key: f.key, Help: f.help,
-			Value: fmt.Sprint(f.value.Interface()), Source: f.source, From: f.from,
+			Value: fmt.Sprint(f.values[0].Interface()), Source: f.source, From: f.from,
 		})
 	}
 	return out

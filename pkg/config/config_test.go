@@ -111,8 +111,36 @@ func TestBadValuesSayWhatIsWanted(t *testing.T) {
 	require.ErrorContains(t, err, "wants keys and values")
 }
 
-func TestADoubleFlagIsRefused(t *testing.T) {
+func TestOneSettingFillsEveryStructThatHasIt(t *testing.T) {
 	t.Parallel()
-	_, err := config.Bind(pflag.NewFlagSet("t", pflag.ContinueOnError), &shared{}, &shared{})
-	require.ErrorContains(t, err, "stands twice")
+	fs := pflag.NewFlagSet("t", pflag.ContinueOnError)
+	a, b := &shared{}, &shared{}
+	bound, err := config.Bind(fs, a, b)
+	require.NoError(t, err)
+	require.NoError(t, fs.Parse([]string{"--log-level=warn"}))
+	require.NoError(t, bound.Load("", func(string) (string, bool) { return "", false }))
+	require.Equal(t, "warn", a.Level)
+	require.Equal(t, "warn", b.Level)
+	require.Len(t, bound.Settings(), 1)
+
+	type other struct {
+		Level string `flag:"log-level" default:"debug"`
+	}
+	_, err = config.Bind(pflag.NewFlagSet("t", pflag.ContinueOnError), &shared{}, &other{})
+	require.ErrorContains(t, err, "means two things")
+}
+
+func TestKeysOfOtherCommandsAreAccepted(t *testing.T) {
+	t.Parallel()
+	all, err := config.Bind(pflag.NewFlagSet("all", pflag.ContinueOnError), &sample{})
+	require.NoError(t, err)
+	fs := pflag.NewFlagSet("one", pflag.ContinueOnError)
+	one, err := config.Bind(fs, &shared{})
+	require.NoError(t, err)
+	one.Accept(all)
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("fetcher:\n  workers: 3\n  wokrers: 3\n"), 0o600))
+	err = one.Load(file, func(string) (string, bool) { return "", false })
+	require.ErrorContains(t, err, `c.yaml:3: unknown key "fetcher.wokrers"`)
+	require.NotContains(t, err.Error(), ":2:")
 }

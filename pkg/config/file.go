@@ -49,6 +49,7 @@ func (b *Binding) loadNode(path, prefix string, n *yaml.Node) error {
 			errs = append(errs, f.set(strings.Join(items, ","), FromFile, at))
 		case secretFile != nil && secretFile.secret && v.Kind == yaml.ScalarNode:
 			errs = append(errs, secretFile.setFromFile(v.Value, FromFile, at))
+		case slices.Contains(b.accepted, key), slices.Contains(b.accepted, strings.TrimSuffix(key, "_file")):
 		case v.Kind == yaml.MappingNode && b.isSection(key):
 			errs = append(errs, b.loadNode(path, key+".", v))
 		default:
@@ -59,7 +60,8 @@ func (b *Binding) loadNode(path, prefix string, n *yaml.Node) error {
 }
 
 func (b *Binding) isSection(key string) bool {
-	return slices.ContainsFunc(b.fields, func(f *field) bool { return strings.HasPrefix(f.key, key+".") })
+	return slices.ContainsFunc(b.fields, func(f *field) bool { return strings.HasPrefix(f.key, key+".") }) ||
+		slices.ContainsFunc(b.accepted, func(k string) bool { return strings.HasPrefix(k, key+".") })
 }
 
 // suggest names the known key that differs least, when one is near.
