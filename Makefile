@@ -28,3 +28,43 @@ $(BIN)/protoc-gen-go:
 	go install google.golang.org/protobuf/cmd/protoc-gen-go@$(PROTOC_GEN_GO_VERSION)
 $(BIN)/protoc-gen-connect-go:
 	go install connectrpc.com/connect/cmd/protoc-gen-connect-go@$(PROTOC_GEN_CONNECT_VERSION)
+
+# Tools are built for this machine into .bin, at the versions above.
+$(BIN)/golangci-lint:
+	go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+
+FEED ?=
+
+.PHONY: run
+run: ## Start everything with sample feeds, or with FEED=path-or-URL; console on http://127.0.0.1:8080
+	go run ./services/calferry/cmd/calferry up --data-dir .data $(if $(FEED),--feed "$(FEED)")
+
+.PHONY: build
+build: ## Build all binaries into .out
+	go build -trimpath -o .out/ ./services/calferry/cmd/... ./services/fetcher/cmd/... ./services/writer/cmd/... ./services/state/cmd/...
+
+.PHONY: test
+test: ## Run all tests; uses redis-server and chromium when they are there
+	@hack/test
+
+.PHONY: bench
+bench: ## Benchmarks, each next to its baseline in the same run
+	go test -run '^$$' -bench . -benchtime 1x -count 3 work 2>/dev/null | grep -E '^(Benchmark|goos|cpu|pkg)'
+
+.PHONY: lint
+lint: $(BIN)/golangci-lint ## Static checks, the layer rules among them
+	@for m in $(MODULES); do (cd $$m && golangci-lint run ./...); done
+
+.PHONY: fmt
+fmt: $(BIN)/golangci-lint ## Format all code
+	@for m in $(MODULES); do (cd $$m && golangci-lint fmt ./...); done
+
+.PHONY: tidy
+tidy: ## Tidy all modules
+	@for m in $(MODULES); do (cd $$m && go mod tidy); done
+	go work sync
+
+.PHONY: verify
+verify: generate tidy lint ## Prove that generated code and go.mod files are current, and lint
+	go vet work
+	git diff --exit-code -- proto '*.mod' '*.sum' go.work
