@@ -1,0 +1,89 @@
+package pace
+
+import "time"
+
+// Verb is what a reserve decided.
+type Verb string
+
+const (
+	// Go: send the request after Grant.Wait.
+	Go Verb = "go"
+	// Later: nothing was granted; ask again after Grant.Wait.
+	Later Verb = "later"
+)
+
+// Scope names a limit.
+type Scope string
+
+const (
+	// ScopeNone is the scope of a granted request.
+	ScopeNone Scope = ""
+	// ScopeCalendar is the limit of one calendar, which Google does not publish.
+	ScopeCalendar Scope = "calendar"
+	// ScopeUser is the quota of a Google user in the project.
+	ScopeUser Scope = "user"
+	// ScopeProject is the quota of the Google project.
+	ScopeProject Scope = "project"
+	// ScopeUsage is the limit on what an account may create, for hours ("quotaExceeded"). It concerns
+	// creates only.
+	ScopeUsage Scope = "usage"
+	// ScopeProbe says that somebody's probe of a closed gate is still out.
+	ScopeProbe Scope = "probe"
+)
+
+// Outcome is what an answer of Google says about the limits.
+type Outcome string
+
+const (
+	// OutcomeOK: the limiter let the request pass, whatever else the answer says (200, 404, 409, 412).
+	OutcomeOK Outcome = "ok"
+	// OutcomeThrottled: Google said "later".
+	OutcomeThrottled Outcome = "throttled"
+	// OutcomeNone: nothing was learned (5xx, timeout, 401), or the request was never sent.
+	OutcomeNone Outcome = "none"
+)
+
+// Units that a request costs at the user's and the project's quota.
+const (
+	// Unit is the cost of any request but a patch.
+	Unit = 1
+	// PatchUnits is the cost of a patch, by Google's reference of events.patch.
+	PatchUnits = 3
+)
+
+// Request is what a turn wants to send.
+type Request struct {
+	// Units is the cost at user and project: Unit or PatchUnits. 0 means Unit.
+	Units int
+	// Create is set for an insert: creates stop when the account's usage limit is reached.
+	Create bool
+}
+
+// Grant is the answer to a Reserve.
+type Grant struct {
+	Verb Verb
+	// Wait is the time until the request may leave (Go) or until the next Reserve (Later).
+	Wait time.Duration
+	// Scope is the limit that holds a Later back.
+	Scope Scope
+	// Concurrency is how many requests the turn may have under way now, 1 to 4.
+	Concurrency int
+	// Probe marks the one request that leaves through a closed gate. A probe that is granted must be
+	// reported, with OutcomeNone if it was not sent; else the gate stays closed for 30 s.
+	Probe bool
+	// Pace of the calendar in writes per second.
+	Pace float64
+
+	token string
+}
+
+// Status is the answer to a Report.
+type Status struct {
+	// Pace of the calendar in writes per second.
+	Pace float64
+	// GateFor is how long the gate stays closed: that of the scope which was throttled, else the
+	// calendar's. 0 when a request may try.
+	GateFor time.Duration
+	// Closed tells that this report closed a gate.
+	Closed bool
+}

@@ -1,0 +1,62 @@
+package pace
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// LaneState is what Redis knows about a lane at one moment.
+type LaneState struct {
+	// Turn that holds the lane, empty when it is free, and how long its lease lasts.
+	Turn     string
+	LeaseFor time.Duration
+	// Waiting is the subscription that may take the lane next.
+	Waiting string
+	// Pace of the calendar in writes per second; 0 when nothing is known about the lane.
+	Pace float64
+	// The gates of the four limits.
+	Calendar, User, Project, Usage GateState
+}
+
+// GateState is the state of one limit's gate.
+type GateState struct {
+	// Closed is set from a throttle until a probe has passed.
+	Closed bool
+	// OpensIn is the time until the probe may leave.
+	OpensIn time.Duration
+	// Throttles in a row.
+	Throttles int
+	// Probing is set while the answer to a probe is outstanding.
+	Probing bool
+}
+
+// Inspect returns the state of a lane without changing it. The error is ErrUnavailable.
+func (p *Pacer) Inspect(ctx context.Context, lane Lane) (LaneState, error) {
+	if err := lane.Validate(); err != nil {
+		return LaneState{}, err
+	}
+	answer, err := p.run(ctx, p.scripts.inspect, lane)
+	if err != nil {
+		return LaneState{}, err
+	}
+	state := LaneState{
+		Turn:     answer.text(0),
+		Waiting:  answer.text(1),
+		LeaseFor: answer.duration(2),
+		Pace:     answer.pace(3),
+	}
+	for i, gate := range []*GateState{&state.Calendar, &state.User, &state.Project, &state.Usage} {
+		at := 4 + 4*i
+		*gate = GateState{
+			Closed:    answer.text(at) == "1",
+			OpensIn:   answer.duration(at + 1),
+			Throttles: int(answer.number(at + 2)),
+			Probing:   answer.text(at+3) == "1",
+		}
+	}
+	if answer.err != nil {
+		return LaneState{}, fmt.Errorf("pace inspect: %w: %w", ErrUnavailable, answer.err)
+	}
+	return state, nil
+}

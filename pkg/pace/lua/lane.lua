@@ -1,0 +1,93 @@
+-- lane: the opening that every script of this package starts with.
+--
+-- It gives the scripts the clock, the records and the gates. A moment is microseconds since 1970 by
+-- the clock of Redis, a pace is millionths of a write per second, and 0 stands for "never" or "none".
+
+local min, max = math.min, math.max
+local SEC = 1e6
+local AHEAD = 2 * SEC          -- no send time further away is handed out
+local PROBE_LOST = 30 * SEC    -- a probe without an answer for this long is given up
+local KEEP = 7 * 24 * 3600     -- seconds until an unused record expires
+
+local clock = redis.call('TIME')
+local now = clock[1] * SEC + clock[2]
+
+-- %.0f because the default format would print these numbers as 1.7e+15.
+local function int(x) return string.format('%.0f', x) end
+
+-- A gate closes on a throttle and reopens when one probe has passed.
+local GATE = {
+  'closed',     -- moment it closed, 0 while open
+  'throttled',  -- moment of the last throttle that counted
+  'opens',      -- moment from which a probe may leave
+  'closures',   -- throttles in a row
+  'probe',      -- moment the probe was granted, 0 when none is out
+}
+
+-- A level is a quota whose size is known: a user's or a project's.
+local LEVEL = {'tat', 'express', unpack(GATE)}
+
+local LANE = {
+  'holder', 'lease',     -- turn that works the lane, and until when
+  'waiting',             -- first subscription that found the lane busy
+  'pace', 'tat',         -- and the moment from which the pace allows the next write
+  'last',                -- send time of the last grant
+  'paced',               -- 1: the lane was sent away by its own pace since the last grant
+  'searching',           -- 1: no limit met yet
+  'wrote', 'spent',      -- thousandths of writes accepted, and paced time, since the gate opened
+  'wrote1', 'spent1',    -- the same of the interval before
+  'writes',              -- writes accepted since the gate opened, not aged
+  'climb',               -- paced time since the gate opened, not aged
+  'uslot', 'uunits',     -- send time held at the user level, and what was charged for it
+  'pslot', 'punits',     -- the same at the project level
+  'fresh',               -- writes since the lane became active
+  'idle',                -- moment the lane ran out of work
+  unpack(GATE),
+}
+
+local TEXT = {holder = true, waiting = true}
+local MOMENT = {
+  lease = true, tat = true, last = true, uslot = true, pslot = true, idle = true, express = true,
+  closed = true, throttled = true, opens = true, probe = true,
+}
+
+-- read fetches a record. A failover can move the clock back; then every moment moves by as much, so
+-- that no pace, lease or gate lasts longer than it was meant to.
+local function read(key, fields)
+  local values, record = redis.call('HMGET', key, 'seen', unpack(fields)), {}
+  local back = tonumber(values[1] or 0) - now
+  for i, field in ipairs(fields) do
+    local value = values[i + 1]
+    if TEXT[field] then
+      record[field] = value or ''
+    else
+      value = tonumber(value or 0)
+      if back > 0 and value > 0 and MOMENT[field] then value = max(1, value - back) end
+      record[field] = value
+    end
+  end
+  return record
+end
+
+local function write(key, fields, record)
+  local args = {'seen', int(now)}
+  for _, field in ipairs(fields) do
+    args[#args + 1] = field
+    args[#args + 1] = TEXT[field] and record[field] or int(record[field])
+  end
+  redis.call('HSET', key, unpack(args))
+  redis.call('EXPIRE', key, KEEP)
+end
+
+-- holds tells whether the turn still has the lane. A lease that ran out is lost even when nobody
+-- took the lane since.
+local function holds(lane, turn) return lane.holder == turn and lane.lease > now end
+
+-- gate_state returns open | shut | probing | probe, and for shut and probing when to ask again.
+-- "probe" means that the caller may be the one probe.
+local function gate_state(gate)
+  if gate.closed == 0 then return 'open' end
+  if now < gate.opens then return 'shut', gate.opens end
+  if gate.probe > 0 and now < gate.probe + PROBE_LOST then return 'probing', now + SEC / 2 end
+  return 'probe'
+end

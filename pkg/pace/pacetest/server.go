@@ -1,0 +1,111 @@
+// Package pacetest gives tests a Redis: miniredis always, and a real redis-server where one is
+// installed. A server is empty, belongs to one test and ends with it.
+package pacetest
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+)
+
+// Server is a running Redis.
+type Server struct {
+	// Name is "miniredis" or "redis-server".
+	Name string
+	// Client is connected to it, with the timeouts that services use.
+	Client redis.UniversalClient
+	// Mini is the miniredis behind the client, nil for a real server.
+	Mini *miniredis.Miniredis
+}
+
+// Each runs the test once per kind of server, as subtests. Where no redis-server is installed it says
+// so and goes on with miniredis; with CI=true in the environment that is a failure.
+func Each(t *testing.T, test func(t *testing.T, server *Server)) {
+	t.Helper()
+	t.Run("miniredis", func(t *testing.T) { test(t, Mini(t)) })
+	t.Run("redis-server", func(t *testing.T) { test(t, Real(t)) })
+}
+
+// Mini starts a miniredis whose keys expire by its clock.
+func Mini(t testing.TB) *Server {
+	t.Helper()
+	mini := miniredis.RunT(t)
+	mini.ClockTTL(true)
+	return &Server{Name: "miniredis", Client: connect(t, "tcp", mini.Addr()), Mini: mini}
+}
+
+// Real starts a redis-server with the given extra arguments, or skips the test when there is none.
+func Real(t testing.TB, args ...string) *Server {
+	t.Helper()
+	path, err := exec.LookPath("redis-server")
+	if err != nil {
+		const message = "redis-server not found: ran on miniredis only"
+		if os.Getenv("CI") == "true" {
+			t.Fatal(message)
+		}
+		t.Skip(message)
+	}
+	// Not t.TempDir: the path of a socket must be short.
+	dir, err := os.MkdirTemp("", "pace")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	socket := filepath.Join(dir, "redis.sock")
+
+	var output bytes.Buffer
+	command := exec.Command(path, append([]string{
+		"--port", "0", "--unixsocket", socket, "--dir", dir, "--save", "", "--appendonly", "no",
+	}, args...)...)
+	command.Stdout, command.Stderr = &output, &output
+	require.NoError(t, command.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- command.Wait() }()
+	t.Cleanup(func() {
+		_ = command.Process.Kill()
+		<-ended
+	})
+
+	client := connect(t, "unix", socket)
+	deadline := time.After(10 * time.Second)
+	for client.Ping(t.Context()).Err() != nil {
+		select {
+		case err := <-ended:
+			ended <- err
+			t.Fatalf("redis-server ended: %v\n%s", err, output.String())
+		case <-deadline:
+			t.Fatal("redis-server did not answer within 10 s")
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	return &Server{Name: "redis-server", Client: client}
+}
+
+// Stop makes the server unreachable for the rest of the test.
+func (s *Server) Stop(t testing.TB) {
+	t.Helper()
+	if s.Mini != nil {
+		s.Mini.Close()
+		return
+	}
+	// The connection breaks before an answer comes, so any error is expected.
+	_ = s.Client.ShutdownNoSave(t.Context()).Err()
+}
+
+func connect(t testing.TB, network, address string) redis.UniversalClient {
+	client := redis.NewClient(&redis.Options{
+		Network: network, Addr: address, MaxRetries: 1, ContextTimeoutEnabled: true,
+		DialTimeout: time.Second, ReadTimeout: 2 * time.Second, WriteTimeout: 2 * time.Second,
+	})
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// String names the server in messages of tests.
+func (s *Server) String() string { return fmt.Sprintf("on %s", s.Name) }
