@@ -33,6 +33,9 @@ $(BIN)/protoc-gen-connect-go:
 $(BIN)/golangci-lint:
 	go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 
+# The race detector needs cgo and a C compiler; a machine with only Go tests without it.
+RACE := $(shell [ "$$(go env CGO_ENABLED)" = 1 ] && command -v "$$(go env CC)" >/dev/null && echo -race)
+
 FEED ?=
 
 .PHONY: run
@@ -44,8 +47,15 @@ build: ## Build all binaries into .out
 	go build -trimpath -o .out/ ./services/calferry/cmd/... ./services/fetcher/cmd/... ./services/writer/cmd/... ./services/state/cmd/...
 
 .PHONY: test
-test: ## Run all tests; uses redis-server and chromium when they are there
-	@hack/test
+test: ## Run all tests; uses redis-server and chromium when they are there, and says what it missed
+	go test $(RACE) -timeout 10m work
+	@missing=0; \
+	for tool in redis-server chromium; do \
+	  command -v $$tool >/dev/null || { echo "not run: tests that need $$tool"; missing=1; }; \
+	done; \
+	[ -n "$(RACE)" ] || { echo "not run: the race detector, which needs cgo and a C compiler"; missing=1; }; \
+	[ -n "$${CALFERRY_TEST_FEEDS:-}" ] || echo "not run: real feeds (set CALFERRY_TEST_FEEDS to a folder of .ics files)"; \
+	if [ "$$missing" = 1 ] && [ "$${CI:-}" = true ]; then echo "CI runs everything: install what is missing"; exit 1; fi
 
 .PHONY: bench
 bench: ## Benchmarks, each next to its baseline in the same run
