@@ -18,12 +18,7 @@ const (
 	// Version is the major version of the ChangeSet format that this build writes and the newest that it reads.
 	Version uint32 = 1
 
-	// maxBytes keeps a message well under the usual max_payload of a NATS server (1 MiB), headers included.
-	maxBytes = 900 << 10
-	// headroom is what subject, headers and protocol may add to a message.
-	headroom = 64 << 10
-	// maxDecoded bounds what a small message may unpack to: a cut message of the most repetitive feed seen
-	// unpacks to about a tenth of it.
+	// maxDecoded bounds the memory that a small message may unpack to.
 	maxDecoded = 256 << 20
 )
 
@@ -37,15 +32,10 @@ var (
 	ErrMalformed = errors.New("the message is not a change set")
 )
 
-// Limit returns how many bytes a message may have on a server with the given max_payload, in bytes.
-func Limit(maxPayload int64) int {
-	return int(max(0, min(maxBytes, maxPayload-headroom)))
-}
-
-// Encode returns cs as a message of at most limit bytes and how many of its changes, counted from the first, are in
-// it. Changes must be in order of urgency, soonest first: when not all fit, the last ones are left out and the
-// message is marked as cut. Planned is raised to the number of changes when it says less. cs itself is not changed.
-// It returns ErrTooLarge when no change fits.
+// Encode returns cs as a message of at most limit bytes (see streams.MaxChangeSet), and how many of its changes,
+// counted from the first, are in it. Changes must be in order of urgency, soonest first: when not all fit, the last
+// ones are left out and the message is marked as cut. Planned is raised to the number of changes when it says less.
+// cs itself is not changed. It returns ErrTooLarge when no change fits.
 func Encode(cs *calferryv1.ChangeSet, limit int) (message []byte, kept int, err error) {
 	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithZeroFrames(true))
 	if err != nil {
