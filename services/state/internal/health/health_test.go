@@ -338,7 +338,9 @@ func TestEffects(t *testing.T) {
 		s.failed(1, calferryv1.ErrorClass_ERROR_CLASS_OPERATOR),
 		s.failed(1, calferryv1.ErrorClass_ERROR_CLASS_AUTH_REVOKED),
 		s.failed(1, calferryv1.ErrorClass_ERROR_CLASS_AUTH_REVOKED),
-		s.turn(1, func(r *calferryv1.TurnReport) { r.Pace, r.Counts.Created = 3.5, 2 }))
+		s.turn(1, func(r *calferryv1.TurnReport) { r.Pace, r.Counts.Created = 3.5, 2 }),
+		s.failed(1, calferryv1.ErrorClass_ERROR_CLASS_OPERATOR),
+		s.turn(1, func(r *calferryv1.TurnReport) { r.Counts.Created = 3 }))
 	require.Equal(t, "ERROR_CLASS_OPERATOR", effects[0].Operator)
 	require.False(t, effects[0].Changed)
 	require.True(t, effects[1].Revoked)
@@ -346,7 +348,8 @@ func TestEffects(t *testing.T) {
 	require.True(t, effects[2].Revoked)
 	require.False(t, effects[2].Changed, "the second is no news")
 	require.True(t, effects[3].Changed)
-	require.True(t, effects[3].OperatorOver)
+	require.False(t, effects[3].OperatorOver, "no such note stood")
+	require.True(t, effects[5].OperatorOver)
 	require.InDelta(t, 3.5, effects[3].Pace, 0)
 	require.InDelta(t, 3.5, h.GetPace(), 0)
 }

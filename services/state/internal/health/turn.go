@@ -21,6 +21,7 @@ func applyTurn(h *calferryv1.Health, r *calferryv1.TurnReport, effects *Effects)
 		return
 	}
 	wrote := progressed(h, r)
+	effects.OperatorOver = wrote && operators(h)
 	h.LastTurn = r
 	if worked(r) {
 		h.Sync = r.GetSync()
@@ -37,7 +38,6 @@ func applyTurn(h *calferryv1.Health, r *calferryv1.TurnReport, effects *Effects)
 	if (wrote || r.GetSettled()) && standing(h) {
 		clearReason(h)
 	}
-	effects.OperatorOver = wrote
 	judgeTurn(h, r, effects)
 	if r.GetSettled() {
 		settle(h, r.GetSync(), r.GetAt())
@@ -125,6 +125,12 @@ func progressed(h *calferryv1.Health, r *calferryv1.TurnReport) bool {
 // Written is how many writes of a sync Google has accepted.
 func Written(c *calferryv1.Counts) uint32 {
 	return c.GetCreated() + c.GetUpdated() + c.GetDeleted()
+}
+
+// operators tells whether the last known error was one for the operator.
+func operators(h *calferryv1.Health) bool {
+	return h.GetErrorClass() == calferryv1.ErrorClass_ERROR_CLASS_OPERATOR ||
+		h.GetLastTurn().GetErrorClass() == calferryv1.ErrorClass_ERROR_CLASS_OPERATOR
 }
 
 // quarantine merges refused events into the list, newest reason first for a key.

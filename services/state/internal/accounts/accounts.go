@@ -1,0 +1,260 @@
+// Package accounts keeps the Google accounts: it connects them, seals what must not be seen, and marks those whose
+// grant is lost.
+//
+// It guarantees that no credential leaves it in the clear but through Credential, that an account is never handed to
+// another Google user, and that an account which subscriptions need is not removed.
+package accounts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/calferry/calferry/pkg/registry"
+	"github.com/calferry/calferry/pkg/seal"
+	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
+)
+
+var (
+	// ErrOtherUser says that somebody tried to reconnect an account as another Google user.
+	ErrOtherUser = errors.New("that is another Google user")
+	// ErrInUse says that subscriptions need the account.
+	ErrInUse = errors.New("subscriptions use it")
+	// ErrCredential says that a credential lacks what its kind needs.
+	ErrCredential = errors.New("credential is incomplete")
+	// ErrNoKey says that this process was started without the account key.
+	ErrNoKey = errors.New("the account key is not configured for this service")
+)
+
+// Keeper reads and changes accounts. It is safe for concurrent use.
+type Keeper struct {
+	registry *registry.Registry
+	key      *seal.Key
+	now      func() time.Time
+}
+
+// New makes a keeper over the registry. key is the account key.
+func New(reg *registry.Registry, key *seal.Key, now func() time.Time) *Keeper {
+	return &Keeper{registry: reg, key: key, now: now}
+}
+
+// Connection is what a person gives to connect an account. ID is empty for a new one.
+type Connection struct {
+	ID         string
+	Kind       calferryv1.AccountKind
+	Credential *calferryv1.Credential
+	Email      string
+	GoogleSub  string
+	Project    string
+	Scopes     []string
+}
+
+// Connect stores a new account, or a new grant for one that exists. It returns ErrOtherUser, naming both, when the
+// grant is not of the user that the account belongs to.
+func (k *Keeper) Connect(ctx context.Context, c Connection) (*calferryv1.Account, error) {
+	if k.key == nil {
+		return nil, fmt.Errorf("connect account: %w; set its key file", ErrNoKey)
+	}
+	if err := complete(c); err != nil {
+		return nil, fmt.Errorf("connect account: %w", err)
+	}
+	if c.Project == "" {
+		c.Project = projectOf(c.Credential.GetClientId())
+	}
+	if c.ID == "" {
+		account := &calferryv1.Account{Id: registry.NewID(), Kind: c.Kind}
+		if err := k.grant(account, c); err != nil {
+			return nil, err
+		}
+		if err := k.registry.PutAccount(ctx, &registry.Record[*calferryv1.Account]{Value: account}); err != nil {
+			return nil, fmt.Errorf("connect account: %w", err)
+		}
+		return account, nil
+	}
+	rec, err := k.registry.UpdateAccount(ctx, c.ID, func(account *calferryv1.Account) error {
+		if other(account, c) {
+			return fmt.Errorf("reconnect account %s: it belongs to %s, and the new grant is of %s: %w; sign in as %s, or connect a new account",
+				c.ID, who(account.GetEmail(), account.GetGoogleSub()), who(c.Email, c.GoogleSub), ErrOtherUser, who(account.GetEmail(), account.GetGoogleSub()))
+		}
+		return k.grant(account, c)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reconnect account: %w", err)
+	}
+	return rec.Value, nil
+}
+
+// grant writes the new grant into the account; what the caller does not tell stays as it is.
+func (k *Keeper) grant(account *calferryv1.Account, c Connection) error {
+	sealed, err := registry.SealCredential(k.key, account.GetId(), c.Credential)
+	if err != nil {
+		return fmt.Errorf("connect account: %w", err)
+	}
+	account.SealedCredential = sealed
+	account.State = calferryv1.AccountState_ACCOUNT_STATE_CONNECTED
+	account.Reason = ""
+	account.ConnectedAt = timestamppb.New(k.now())
+	if c.Kind != calferryv1.AccountKind_ACCOUNT_KIND_UNSPECIFIED {
+		account.Kind = c.Kind
+	}
+	account.Email = first(c.Email, account.GetEmail())
+	account.GoogleSub = first(c.GoogleSub, account.GetGoogleSub())
+	account.Project = first(c.Project, account.GetProject())
+	if len(c.Scopes) > 0 {
+		account.Scopes = c.Scopes
+	}
+	return nil
+}
+
+// Credential opens an account's credential. Only the token broker needs it.
+func (k *Keeper) Credential(account *calferryv1.Account) (*calferryv1.Credential, error) {
+	if k.key == nil {
+		return nil, ErrNoKey
+	}
+	return registry.OpenCredential(k.key, account)
+}
+
+// Revoked marks an account whose grant Google refused at the given time, and tells whether that is news. An account
+// that was connected after that time keeps its state: the report is about an older grant.
+func (k *Keeper) Revoked(ctx context.Context, id, reason string, at time.Time) (bool, error) {
+	news := false
+	_, err := k.registry.UpdateAccount(ctx, id, func(a *calferryv1.Account) error {
+		news = false
+		if a.GetState() == calferryv1.AccountState_ACCOUNT_STATE_RECONNECT || a.GetConnectedAt().AsTime().After(at) {
+			return errUnchanged
+		}
+		a.State = calferryv1.AccountState_ACCOUNT_STATE_RECONNECT
+		a.Reason = reason
+		news = true
+		return nil
+	})
+	return news, unchanged("mark account "+id+" as revoked", err)
+}
+
+// Note shows a text for the operator on an account that stays connected; an empty text takes it away.
+func (k *Keeper) Note(ctx context.Context, id, text string) error {
+	_, err := k.registry.UpdateAccount(ctx, id, func(a *calferryv1.Account) error {
+		if a.GetState() == calferryv1.AccountState_ACCOUNT_STATE_RECONNECT || a.GetReason() == text {
+			return errUnchanged
+		}
+		a.Reason = text
+		return nil
+	})
+	return unchanged("note on account "+id, err)
+}
+
+// Rotate stores a refresh token that Google issued in place of the one that was just used. It does nothing when the
+// account was given another grant meanwhile.
+func (k *Keeper) Rotate(ctx context.Context, id, used, issued string) error {
+	_, err := k.registry.UpdateAccount(ctx, id, func(a *calferryv1.Account) error {
+		credential, err := k.Credential(a)
+		if err != nil {
+			return err
+		}
+		if credential.GetRefreshToken() != used {
+			return errUnchanged
+		}
+		credential.RefreshToken = issued
+		a.SealedCredential, err = registry.SealCredential(k.key, id, credential)
+		return err
+	})
+	return unchanged("store the new refresh token of account "+id, err)
+}
+
+// Remove forgets an account. It returns ErrInUse while subscriptions name it.
+func (k *Keeper) Remove(ctx context.Context, id string) error {
+	rec, err := k.registry.Account(ctx, id)
+	if err != nil {
+		return fmt.Errorf("remove account: %w", err)
+	}
+	var users []string
+	for s, err := range k.registry.Subscriptions(ctx) {
+		var unreadable *registry.RecordError
+		if errors.As(err, &unreadable) {
+			return fmt.Errorf("remove account %s: subscription %s cannot be read, and may use it: %w", id, unreadable.ID, ErrInUse)
+		}
+		if err != nil {
+			return fmt.Errorf("remove account %s: %w", id, err)
+		}
+		if s.Value.GetTarget().GetAccount() == id {
+			users = append(users, s.Value.GetName())
+		}
+	}
+	if len(users) > 0 {
+		return fmt.Errorf("remove account %s: %w (%s); remove those first", id, ErrInUse, strings.Join(users, ", "))
+	}
+	if err := k.registry.DeleteAccount(ctx, rec); err != nil {
+		return fmt.Errorf("remove account: %w", err)
+	}
+	return nil
+}
+
+// errUnchanged leaves a record as it is.
+var errUnchanged = errors.New("unchanged")
+
+func unchanged(attempt string, err error) error {
+	if err == nil || errors.Is(err, errUnchanged) || errors.Is(err, registry.ErrNotFound) {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", attempt, err)
+}
+
+func complete(c Connection) error {
+	missing := func(what string) error { return fmt.Errorf("%w: %s is missing", ErrCredential, what) }
+	switch c.Kind {
+	case calferryv1.AccountKind_ACCOUNT_KIND_TOKEN:
+		if c.Credential.GetAccessToken() == "" {
+			return missing("access_token")
+		}
+	case calferryv1.AccountKind_ACCOUNT_KIND_OAUTH:
+		switch {
+		case c.Credential.GetRefreshToken() == "":
+			return missing("refresh_token")
+		case c.Credential.GetClientId() == "":
+			return missing("client_id")
+		}
+	case calferryv1.AccountKind_ACCOUNT_KIND_SERVICE:
+		if len(c.Credential.GetServiceAccountJson()) == 0 {
+			return missing("service_account_json")
+		}
+	default:
+		return missing("kind")
+	}
+	return nil
+}
+
+func other(a *calferryv1.Account, c Connection) bool {
+	if a.GetGoogleSub() != "" && c.GoogleSub != "" {
+		return a.GetGoogleSub() != c.GoogleSub
+	}
+	return a.GetEmail() != "" && c.Email != "" && !strings.EqualFold(a.GetEmail(), c.Email)
+}
+
+func who(email, sub string) string {
+	if email != "" {
+		return email
+	}
+	return "Google user " + first(sub, "(unknown)")
+}
+
+// projectOf is the numeric prefix of an OAuth client id: the Google Cloud project whose quota is used.
+func projectOf(clientID string) string {
+	prefix, _, found := strings.Cut(clientID, "-")
+	if !found || strings.Trim(prefix, "0123456789") != "" {
+		return ""
+	}
+	return prefix
+}
+
+func first(values ...string) string {
+	for _, v := range values {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}
