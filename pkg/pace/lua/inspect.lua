@@ -9,7 +9,7 @@ local held = lane.holder ~= '' and lane.lease > now
 local out = {
   held and lane.holder or '', lane.waiting, int(held and lane.lease - now or 0), int(lane.pace),
 }
-for _, gate in ipairs({lane, read(KEYS[2], GATE), read(KEYS[3], GATE), read(KEYS[4], GATE)}) do
+for _, gate in ipairs({lane, read(KEYS[2], LEVEL), read(KEYS[3], LEVEL), read(KEYS[4], GATE)}) do
   local shut = gate.closed > 0
   out[#out + 1] = shut and '1' or '0'
   out[#out + 1] = int(shut and max(0, gate.opens - now) or 0)

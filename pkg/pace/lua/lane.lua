@@ -51,8 +51,18 @@ local MOMENT = {
   closed = true, throttled = true, opens = true, probe = true,
 }
 
--- read fetches a record. A failover can move the clock back; then every moment moves by as much, so
--- that no pace, lease or gate lasts longer than it was meant to.
+local function write(key, fields, record)
+  local args = {'seen', int(now)}
+  for _, field in ipairs(fields) do
+    args[#args + 1] = field
+    args[#args + 1] = TEXT[field] and record[field] or int(record[field])
+  end
+  redis.call('HSET', key, unpack(args))
+  redis.call('EXPIRE', key, KEEP)
+end
+
+-- read fetches a record. A failover can move the clock back; then every moment moves by as much, at
+-- once and for good, so that no pace, lease or gate lasts longer than it was meant to.
 local function read(key, fields)
   local values, record = redis.call('HMGET', key, 'seen', unpack(fields)), {}
   local back = tonumber(values[1] or 0) - now
@@ -66,17 +76,8 @@ local function read(key, fields)
       record[field] = value
     end
   end
+  if back > 0 then write(key, fields, record) end
   return record
-end
-
-local function write(key, fields, record)
-  local args = {'seen', int(now)}
-  for _, field in ipairs(fields) do
-    args[#args + 1] = field
-    args[#args + 1] = TEXT[field] and record[field] or int(record[field])
-  end
-  redis.call('HSET', key, unpack(args))
-  redis.call('EXPIRE', key, KEEP)
 end
 
 -- holds tells whether the turn still has the lane. A lease that ran out is lost even when nobody
