@@ -968,9 +968,12 @@ type Entry struct {
 	// Why it is quarantined.
 	Reason string `protobuf:"bytes,14,opt,name=reason,proto3" json:"reason,omitempty"`
 	// For an override: key of its master and instance suffix.
-	MasterKey     string                 `protobuf:"bytes,15,opt,name=master_key,json=masterKey,proto3" json:"master_key,omitempty"`
-	Instance      string                 `protobuf:"bytes,16,opt,name=instance,proto3" json:"instance,omitempty"`
-	WrittenAt     *timestamppb.Timestamp `protobuf:"bytes,17,opt,name=written_at,json=writtenAt,proto3" json:"written_at,omitempty"`
+	MasterKey string                 `protobuf:"bytes,15,opt,name=master_key,json=masterKey,proto3" json:"master_key,omitempty"`
+	Instance  string                 `protobuf:"bytes,16,opt,name=instance,proto3" json:"instance,omitempty"`
+	WrittenAt *timestamppb.Timestamp `protobuf:"bytes,17,opt,name=written_at,json=writtenAt,proto3" json:"written_at,omitempty"`
+	// Print of the status, colour and reminders that we wrote last (see pkg/gcal): an update leaves
+	// those of them out that the feed did not change, so that the user's own stay.
+	Personal      []byte `protobuf:"bytes,18,opt,name=personal,proto3" json:"personal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1124,6 +1127,13 @@ func (x *Entry) GetWrittenAt() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Entry) GetPersonal() []byte {
+	if x != nil {
+		return x.Personal
+	}
+	return nil
+}
+
 var File_calferry_v1_ledger_proto protoreflect.FileDescriptor
 
 const file_calferry_v1_ledger_proto_rawDesc = "" +
@@ -1194,7 +1204,7 @@ const file_calferry_v1_ledger_proto_rawDesc = "" +
 	"\fuser_deleted\x18\v \x01(\rR\vuserDeleted\"N\n" +
 	"\x04Page\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12,\n" +
-	"\aentries\x18\x02 \x03(\v2\x12.calferry.v1.EntryR\aentries\"\xf4\x04\n" +
+	"\aentries\x18\x02 \x03(\v2\x12.calferry.v1.EntryR\aentries\"\x90\x05\n" +
 	"\x05Entry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12-\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x17.calferry.v1.EntryStateR\x05state\x12!\n" +
@@ -1215,7 +1225,8 @@ const file_calferry_v1_ledger_proto_rawDesc = "" +
 	"master_key\x18\x0f \x01(\tR\tmasterKey\x12\x1a\n" +
 	"\binstance\x18\x10 \x01(\tR\binstance\x129\n" +
 	"\n" +
-	"written_at\x18\x11 \x01(\v2\x1a.google.protobuf.TimestampR\twrittenAt*L\n" +
+	"written_at\x18\x11 \x01(\v2\x1a.google.protobuf.TimestampR\twrittenAt\x12\x1a\n" +
+	"\bpersonal\x18\x12 \x01(\fR\bpersonal*L\n" +
 	"\bIdentity\x12\x18\n" +
 	"\x14IDENTITY_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fIDENTITY_UID\x10\x01\x12\x14\n" +
