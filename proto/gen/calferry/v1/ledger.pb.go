@@ -9,6 +9,7 @@ package calferryv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -215,7 +216,9 @@ type Head struct {
 	// What the reissue detector has seen.
 	Reissue *ReissueEvidence `protobuf:"bytes,16,opt,name=reissue,proto3" json:"reissue,omitempty"`
 	// Removal: the subscription is being taken down.
-	Removing      bool `protobuf:"varint,17,opt,name=removing,proto3" json:"removing,omitempty"`
+	Removing bool `protobuf:"varint,17,opt,name=removing,proto3" json:"removing,omitempty"`
+	// How often the feed asked to be read when it was read last; unset when it did not say.
+	FeedInterval  *durationpb.Duration `protobuf:"bytes,18,opt,name=feed_interval,json=feedInterval,proto3" json:"feed_interval,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -367,6 +370,13 @@ func (x *Head) GetRemoving() bool {
 		return x.Removing
 	}
 	return false
+}
+
+func (x *Head) GetFeedInterval() *durationpb.Duration {
+	if x != nil {
+		return x.FeedInterval
+	}
+	return nil
 }
 
 type ReissueEvidence struct {
@@ -1138,7 +1148,7 @@ var File_calferry_v1_ledger_proto protoreflect.FileDescriptor
 
 const file_calferry_v1_ledger_proto_rawDesc = "" +
 	"\n" +
-	"\x18calferry/v1/ledger.proto\x12\vcalferry.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe2\x04\n" +
+	"\x18calferry/v1/ledger.proto\x12\vcalferry.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa2\x05\n" +
 	"\x04Head\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x12\n" +
 	"\x04sync\x18\x02 \x01(\x04R\x04sync\x12\x18\n" +
@@ -1160,7 +1170,8 @@ const file_calferry_v1_ledger_proto_rawDesc = "" +
 	"\bprogress\x18\x0e \x01(\v2\x15.calferry.v1.ProgressR\bprogress\x121\n" +
 	"\bidentity\x18\x0f \x01(\x0e2\x15.calferry.v1.IdentityR\bidentity\x126\n" +
 	"\areissue\x18\x10 \x01(\v2\x1c.calferry.v1.ReissueEvidenceR\areissue\x12\x1a\n" +
-	"\bremoving\x18\x11 \x01(\bR\bremoving\"E\n" +
+	"\bremoving\x18\x11 \x01(\bR\bremoving\x12>\n" +
+	"\rfeed_interval\x18\x12 \x01(\v2\x19.google.protobuf.DurationR\ffeedInterval\"E\n" +
 	"\x0fReissueEvidence\x12\x1a\n" +
 	"\breissued\x18\x01 \x01(\rR\breissued\x12\x16\n" +
 	"\x06stable\x18\x02 \x01(\rR\x06stable\"\x8c\x01\n" +
@@ -1272,6 +1283,7 @@ var file_calferry_v1_ledger_proto_goTypes = []any{
 	(*Page)(nil),                  // 11: calferry.v1.Page
 	(*Entry)(nil),                 // 12: calferry.v1.Entry
 	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 14: google.protobuf.Duration
 }
 var file_calferry_v1_ledger_proto_depIdxs = []int32{
 	5,  // 0: calferry.v1.Head.intents:type_name -> calferry.v1.Intent
@@ -1281,22 +1293,23 @@ var file_calferry_v1_ledger_proto_depIdxs = []int32{
 	8,  // 4: calferry.v1.Head.progress:type_name -> calferry.v1.Progress
 	0,  // 5: calferry.v1.Head.identity:type_name -> calferry.v1.Identity
 	4,  // 6: calferry.v1.Head.reissue:type_name -> calferry.v1.ReissueEvidence
-	13, // 7: calferry.v1.Intent.at:type_name -> google.protobuf.Timestamp
-	13, // 8: calferry.v1.Held.since:type_name -> google.protobuf.Timestamp
-	10, // 9: calferry.v1.Progress.counts:type_name -> calferry.v1.Counts
-	9,  // 10: calferry.v1.Progress.quarantined:type_name -> calferry.v1.Quarantined
-	13, // 11: calferry.v1.Quarantined.at:type_name -> google.protobuf.Timestamp
-	12, // 12: calferry.v1.Page.entries:type_name -> calferry.v1.Entry
-	1,  // 13: calferry.v1.Entry.state:type_name -> calferry.v1.EntryState
-	13, // 14: calferry.v1.Entry.last_end:type_name -> google.protobuf.Timestamp
-	13, // 15: calferry.v1.Entry.expanded_until:type_name -> google.protobuf.Timestamp
-	2,  // 16: calferry.v1.Entry.id_origin:type_name -> calferry.v1.IdOrigin
-	13, // 17: calferry.v1.Entry.written_at:type_name -> google.protobuf.Timestamp
-	18, // [18:18] is the sub-list for method output_type
-	18, // [18:18] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	14, // 7: calferry.v1.Head.feed_interval:type_name -> google.protobuf.Duration
+	13, // 8: calferry.v1.Intent.at:type_name -> google.protobuf.Timestamp
+	13, // 9: calferry.v1.Held.since:type_name -> google.protobuf.Timestamp
+	10, // 10: calferry.v1.Progress.counts:type_name -> calferry.v1.Counts
+	9,  // 11: calferry.v1.Progress.quarantined:type_name -> calferry.v1.Quarantined
+	13, // 12: calferry.v1.Quarantined.at:type_name -> google.protobuf.Timestamp
+	12, // 13: calferry.v1.Page.entries:type_name -> calferry.v1.Entry
+	1,  // 14: calferry.v1.Entry.state:type_name -> calferry.v1.EntryState
+	13, // 15: calferry.v1.Entry.last_end:type_name -> google.protobuf.Timestamp
+	13, // 16: calferry.v1.Entry.expanded_until:type_name -> google.protobuf.Timestamp
+	2,  // 17: calferry.v1.Entry.id_origin:type_name -> calferry.v1.IdOrigin
+	13, // 18: calferry.v1.Entry.written_at:type_name -> google.protobuf.Timestamp
+	19, // [19:19] is the sub-list for method output_type
+	19, // [19:19] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_calferry_v1_ledger_proto_init() }
