@@ -1,0 +1,5 @@
+package gcalsim
+
+import "net/http"
+
+func (s *Sim) controlRoutes() *http.ServeMux { return http.NewServeMux() }
