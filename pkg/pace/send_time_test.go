@@ -83,7 +83,6 @@ func TestAHeldSlotIsKeptAndPaidInFull(t *testing.T) {
 	})
 }
 
-
 func TestAClockThatStepsBackDelaysNothing(t *testing.T) {
 	t.Parallel()
 	pacetest.Each(t, func(t *testing.T, server *pacetest.Server) {

@@ -1,0 +1,92 @@
+package pacesim
+
+import (
+	"fmt"
+	"time"
+)
+
+// Model is a guess at the limit of one calendar, which Google does not publish. Every model has the
+// published limit of the user too: 600 requests in any minute.
+type Model struct {
+	Name string
+	// Calendar makes the calendar's limit; nil for none.
+	Calendar func() Quota
+	// Noise is the share of requests that are refused at random.
+	Noise float64
+}
+
+func (m Model) noisy(noise float64) Model {
+	m.Noise = noise
+	m.Name += fmt.Sprintf("+noise%g%%", noise*100)
+	return m
+}
+
+func userQuota() Quota { return &SlidingWindow{Size: 600, Window: time.Minute} }
+
+func bucket(rate, burst float64) Model {
+	return Model{
+		Name:     fmt.Sprintf("TB%gb%g", rate, burst),
+		Calendar: func() Quota { return &TokenBucket{Rate: rate, Burst: burst} },
+	}
+}
+
+func sliding(size, seconds int) Model {
+	return Model{
+		Name:     fmt.Sprintf("SW%d/%d", size, seconds),
+		Calendar: func() Quota { return &SlidingWindow{Size: size, Window: time.Duration(seconds) * time.Second} },
+	}
+}
+
+func fixed(size, seconds int) Model {
+	return Model{
+		Name:     fmt.Sprintf("FW%d/%d", size, seconds),
+		Calendar: func() Quota { return &FixedWindow{Size: size, Window: time.Duration(seconds) * time.Second} },
+	}
+}
+
+// Models are the limits that the controllers are compared on.
+func Models() []Model {
+	counting := Model{Name: "SW240/60rej", Calendar: func() Quota {
+		return &SlidingWindow{Size: 240, Window: time.Minute, CountRejected: true}
+	}}
+	return []Model{
+		bucket(5, 30), bucket(8, 8), bucket(2, 10), fixed(240, 60), sliding(240, 60), counting,
+		sliding(30, 10), {Name: "U600only"}, bucket(5, 30).noisy(0.005),
+		bucket(3, 5), bucket(6, 60), bucket(1, 3), bucket(7, 1), sliding(150, 60), fixed(100, 20),
+		bucket(0.5, 5), sliding(2, 1), fixed(500, 100), bucket(4, 15).noisy(0.02),
+		bucket(4, 1), bucket(9, 40), sliding(100, 30), fixed(60, 10), bucket(3, 20).noisy(0.01),
+	}
+}
+
+// ModelNamed returns the model of that name.
+func ModelNamed(name string) (Model, error) {
+	for _, m := range Models() {
+		if m.Name == name {
+			return m, nil
+		}
+	}
+	return Model{}, fmt.Errorf("no model is named %q; see Models", name)
+}
+
+// Optimum is when a sender that knows the limits and has no latency would be done with the writes.
+func (m Model) Optimum(writes int) time.Duration {
+	quotas := []Quota{userQuota()}
+	if m.Calendar != nil {
+		quotas = append(quotas, m.Calendar())
+	}
+	var now time.Duration
+	for range writes {
+		for moved := true; moved; {
+			moved = false
+			for _, q := range quotas {
+				if next := q.Next(now); next > now {
+					now, moved = next, true
+				}
+			}
+		}
+		for _, q := range quotas {
+			q.Take(now)
+		}
+	}
+	return now
+}
