@@ -53,7 +53,9 @@ func (q *Queue) newPuller() (*puller, error) {
 func (p *puller) next(ctx context.Context) *nats.Msg {
 	for ctx.Err() == nil {
 		back := p.q.link.next()
-		if err := p.ask(); err != nil {
+		if err := p.ask(); p.q.nc.IsClosed() {
+			return nil
+		} else if err != nil {
 			p.q.complain(ctx, "cannot ask for messages", slog.Any("error", err))
 			sleep(ctx, jitter(trouble))
 			continue

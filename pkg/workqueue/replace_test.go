@@ -20,7 +20,7 @@ func TestPutReplacesAQueuedMessage(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, s.New)
 
-	h, turns := visits()
+	h, turns := visits(t)
 	run(t, q, h)
 	v := await(t, turns)
 	require.Equal(t, "k", v.Key)
@@ -40,7 +40,7 @@ func TestPutReplacesAMessageInFlight(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			q := start(t, short).open(t, Config{Workers: 2})
-			h, turns := visits()
+			h, turns := visits(t)
 			run(t, q, h)
 			put(t, q, "k", "v1")
 			v1 := await(t, turns)
@@ -71,7 +71,7 @@ func TestPutReplacesADelayedMessage(t *testing.T) {
 		t.Run(delay.String(), func(t *testing.T) {
 			t.Parallel()
 			q := start(t, 30*time.Second).open(t, Config{})
-			h, turns := visits()
+			h, turns := visits(t)
 			run(t, q, h)
 			put(t, q, "k", "v1")
 			await(t, turns).answer <- Again(delay)
@@ -102,7 +102,7 @@ func TestStaleAnswersChangeNothing(t *testing.T) {
 		require.NoError(t, err, "the server answers as if it had been asked about a message that exists")
 		require.Empty(t, r.Data)
 	}
-	h, turns := visits()
+	h, turns := visits(t)
 	run(t, q, h)
 	v := await(t, turns)
 	require.Equal(t, "v2", v.body())
@@ -116,7 +116,7 @@ func TestStaleAnswersChangeNothing(t *testing.T) {
 func TestKeepOnReplaceLetsTheTurnGoOn(t *testing.T) {
 	t.Parallel()
 	q := start(t, short).open(t, Config{Workers: 2, KeepOnReplace: true})
-	h, turns := visits()
+	h, turns := visits(t)
 	run(t, q, h)
 	put(t, q, "k", "v1")
 	v1 := await(t, turns)
@@ -165,7 +165,7 @@ func TestPutIfAbsent(t *testing.T) {
 	}
 	try(true, "absent")
 	try(false, "queued")
-	h, turns := visits()
+	h, turns := visits(t)
 	run(t, q, h)
 	v := await(t, turns)
 	require.Equal(t, "absent", v.body())
@@ -193,7 +193,7 @@ func TestRemove(t *testing.T) {
 	_, ok, err := q.Peek(t.Context(), "k")
 	require.NoError(t, err)
 	require.False(t, ok)
-	h, turns := visits()
+	h, turns := visits(t)
 	run(t, q, h)
 	v := await(t, turns)
 	require.Equal(t, "other", v.Key)
@@ -218,7 +218,7 @@ func TestRemove(t *testing.T) {
 func TestKeysMaySpanTokens(t *testing.T) {
 	t.Parallel()
 	q := start(t, short).open(t, Config{Stream: streams.StreamChanges})
-	h, turns := visits()
+	h, turns := visits(t)
 	run(t, q, h)
 	key := streams.ChangesKey(streams.LaneToken("1", "a@b"), "sub")
 	put(t, q, key, "v")

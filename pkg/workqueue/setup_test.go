@@ -133,13 +133,19 @@ type visit struct {
 
 func (v visit) body() string { return string(v.Body) }
 
-// visits returns a handler that hands every turn to the test.
-func visits() (Handler, <-chan visit) {
+// visits returns a handler that hands every turn to the test, and answers for the test when that is over.
+func visits(t *testing.T) (Handler, <-chan visit) {
+	t.Helper()
 	ch := make(chan visit, 1000)
-	return func(ctx context.Context, t *Turn) Result {
-		v := visit{Turn: t, ctx: ctx, answer: make(chan Result, 1)}
+	return func(ctx context.Context, turn *Turn) Result {
+		v := visit{Turn: turn, ctx: ctx, answer: make(chan Result, 1)}
 		ch <- v
-		return <-v.answer
+		select {
+		case r := <-v.answer:
+			return r
+		case <-t.Context().Done():
+			return Done()
+		}
 	}, ch
 }
 
