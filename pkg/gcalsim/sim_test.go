@@ -24,6 +24,7 @@ type bench struct {
 	*gcalsim.Sim
 	t      *testing.T
 	url    string
+	token  string
 	clock  *clock
 	events *calendar.EventsService
 	api    *calendar.Service
@@ -59,7 +60,8 @@ func newBench(t *testing.T, configure ...func(*gcalsim.Config)) *bench {
 	t.Cleanup(sim.Close)
 	require.NoError(t, sim.AddCalendar(work, "Europe/Berlin", gcalsim.Titled("Work")))
 	b := &bench{Sim: sim, t: t, url: server.URL, clock: c}
-	b.api = b.client(sim.IssueToken(gcalsim.DefaultAccount))
+	b.token = sim.IssueToken(gcalsim.DefaultAccount)
+	b.api = b.client(b.token)
 	b.events = b.api.Events
 	return b
 }
