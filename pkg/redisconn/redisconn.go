@@ -4,7 +4,6 @@ package redisconn
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -35,7 +34,7 @@ func Connect(cfg Config) (redis.UniversalClient, error) {
 	for raw := range strings.SplitSeq(cfg.URL, ",") {
 		one, err := redis.ParseURL(strings.TrimSpace(raw))
 		if err != nil {
-			return nil, fmt.Errorf("redis URL %s: use redis://host:6379/0, rediss://… or unix:///path: %w", redact(raw), errors.Unwrap(err))
+			return nil, fmt.Errorf("redis URL %s: use redis://host:6379/0, rediss://… or unix:///path", redact(raw))
 		}
 		opts.Addrs = append(opts.Addrs, one.Addr)
 		opts.DB, opts.TLSConfig = one.DB, one.TLSConfig

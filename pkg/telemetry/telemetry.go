@@ -19,9 +19,10 @@ type Config struct {
 	LogFormat string `flag:"log-format" file:"log.format" default:"auto" help:"auto (text on a terminal, JSON else), text or json"`
 }
 
-// Logger makes the process's logger; it writes to stderr, because stdout holds data.
-func (c Config) Logger(w *os.File) (*slog.Logger, error) {
-	return NewLogger(w, c.LogLevel, c.LogFormat, isatty.IsTerminal(w.Fd()))
+// IsTerminal tells whether w is a terminal.
+func IsTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && isatty.IsTerminal(f.Fd())
 }
 
 // NewLogger makes a logger. terminal decides the format "auto".
