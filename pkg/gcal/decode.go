@@ -1,0 +1,73 @@
+package gcal
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"time"
+
+	"google.golang.org/api/calendar/v3"
+
+	"github.com/calferry/calferry/pkg/event"
+)
+
+// decode reads an event of Google's. Fields that Google omits because they have their default value come
+// back as that value.
+func decode(e *calendar.Event) Remote {
+	private := map[string]string{}
+	if e.ExtendedProperties != nil {
+		private = e.ExtendedProperties.Private
+	}
+	r := Remote{
+		ID: e.Id, Etag: e.Etag, Status: orDefault(e.Status, "confirmed"), RecurringEventID: e.RecurringEventId,
+		Props: Props{
+			Subscription: private[PropertySubscription], Key: private[PropertyKey],
+			Content: private[PropertyContent], Turn: private[PropertyTurn],
+		},
+		Body: &event.Body{
+			Summary: e.Summary, Description: e.Description, Location: e.Location,
+			Start: decodeTime(e.Start), End: decodeTime(e.End), Recurrence: e.Recurrence,
+			Status: orDefault(e.Status, "confirmed"), ColorID: e.ColorId,
+			Transparency: orDefault(e.Transparency, "opaque"),
+			Visibility:   orDefault(e.Visibility, "default"),
+		},
+	}
+	if print, err := hex.DecodeString(private[propertyPersonal]); err == nil && len(print) > 0 {
+		r.Personal = print
+	}
+	// An unreadable time stays zero: nobody decides on it alone.
+	r.Updated, _ = time.Parse(time.RFC3339, e.Updated)
+	if e.Source != nil {
+		r.Body.Source = &event.Source{Title: e.Source.Title, URL: e.Source.Url}
+	}
+	if e.Reminders != nil {
+		r.Body.Reminders = &event.Reminders{UseDefault: e.Reminders.UseDefault}
+		for _, o := range e.Reminders.Overrides {
+			r.Body.Reminders.Overrides = append(r.Body.Reminders.Overrides, event.Reminder{Method: o.Method, Minutes: int(o.Minutes)})
+		}
+	}
+	if text := private[propertyCategories]; text != "" {
+		// Somebody else may have changed it; then there are none.
+		_ = json.Unmarshal([]byte(text), &r.Body.Categories)
+	}
+	return r
+}
+
+// decodeTime brings Google's moment, which comes with the offset of the calendar's zone, back to the
+// wall clock of the event's own zone. Without a known zone it is UTC.
+func decodeTime(t *calendar.EventDateTime) event.Time {
+	if t == nil {
+		return event.Time{}
+	}
+	if t.Date != "" {
+		return event.Time{Date: t.Date}
+	}
+	at, err := time.Parse(time.RFC3339, t.DateTime)
+	if err != nil {
+		return event.Time{DateTime: t.DateTime, TimeZone: t.TimeZone}
+	}
+	zone, err := time.LoadLocation(t.TimeZone) // "" is UTC
+	if err != nil {
+		zone = time.UTC
+	}
+	return event.At(at.In(zone))
+}
