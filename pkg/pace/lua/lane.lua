@@ -46,16 +46,24 @@ local LANE = {
 }
 
 local TEXT = {holder = true, waiting = true}
-local MOMENT = {
-  lease = true, tat = true, last = true, uslot = true, pslot = true, idle = true, express = true,
-  closed = true, throttled = true, opens = true, probe = true,
+local MOMENTS = {
+  'lease', 'tat', 'last', 'uslot', 'pslot', 'idle', 'express', 'closed', 'throttled', 'opens', 'probe',
 }
 
+local function parse(field, value)
+  if TEXT[field] then return value or '' end
+  return tonumber(value or 0)
+end
+
+-- write stores what changed since the record was read.
 local function write(key, fields, record)
   local args = {'seen', int(now)}
-  for _, field in ipairs(fields) do
-    args[#args + 1] = field
-    args[#args + 1] = TEXT[field] and record[field] or int(record[field])
+  for i, field in ipairs(fields) do
+    local value = record[field]
+    if value ~= parse(field, record.stored[i + 1]) then
+      args[#args + 1] = field
+      args[#args + 1] = TEXT[field] and value or int(value)
+    end
   end
   redis.call('HSET', key, unpack(args))
   redis.call('EXPIRE', key, KEEP)
@@ -64,20 +72,15 @@ end
 -- read fetches a record. A failover can move the clock back; then every moment moves by as much, at
 -- once and for good, so that no pace, lease or gate lasts longer than it was meant to.
 local function read(key, fields)
-  local values, record = redis.call('HMGET', key, 'seen', unpack(fields)), {}
-  local back = tonumber(values[1] or 0) - now
-  for i, field in ipairs(fields) do
-    local value = values[i + 1]
-    if TEXT[field] then
-      record[field] = value or ''
-    else
-      value = tonumber(value or 0)
-      if back > 0 and value > 0 and MOMENT[field] then value = max(1, value - back) end
-      record[field] = value
-    end
+  local stored = redis.call('HMGET', key, 'seen', unpack(fields))
+  local record, back = {stored = stored}, tonumber(stored[1] or 0) - now
+  for i, field in ipairs(fields) do record[field] = parse(field, stored[i + 1]) end
+  if back <= 0 then return record end
+  for _, field in ipairs(MOMENTS) do
+    if (record[field] or 0) > 0 then record[field] = max(1, record[field] - back) end
   end
-  if back > 0 then write(key, fields, record) end
-  return record
+  write(key, fields, record)
+  return read(key, fields)
 end
 
 -- holds tells whether the turn still has the lane. A lease that ran out is lost even when nobody
