@@ -28,8 +28,8 @@ const (
 	DefaultClientID = "123456789012-calferry.apps.googleusercontent.com"
 	// DefaultClientSecret belongs to DefaultClientID.
 	DefaultClientSecret = "simulated-secret"
-	// DefaultTurnProperty is the private extended property shown as Request.Turn.
-	DefaultTurnProperty = "turn"
+	// DefaultTurnProperty is the private extended property shown as Request.Turn: the one pkg/gcal writes.
+	DefaultTurnProperty = "calferryTurn"
 )
 
 // Config is what a simulator starts with. The zero value is a Google with the published quotas, no limit per calendar, no
