@@ -87,6 +87,7 @@ func TestConsumerThatVanishesAndReturns(t *testing.T) {
 	log := &logged{}
 	k := start(t, 30*time.Second)
 	q := k.open(t, Config{Logger: log.logger()})
+	q.pullTime = short
 	h, turns := visits(t)
 	run(t, q, h)
 	await(t, q.signals.asked.ch)
@@ -180,6 +181,7 @@ func TestRefusedPullsShow(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	q := open(t, srv.Connect(nats.UserInfo("unfed", "p"), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})),
 		Config{Logger: log.logger(), Metrics: reg})
+	q.pullTime = short
 	run(t, q, func(context.Context, *Turn) Result { return Done() })
 	await(t, q.signals.asked.ch)
 	await(t, q.signals.asked.ch)

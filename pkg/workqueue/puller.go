@@ -14,9 +14,10 @@ import (
 )
 
 const (
-	// pullTime is how long one pull request stays open at the server.
-	pullTime = 5 * time.Second
-	// A server that has forgotten the request (a crash, a new leader) does not end it.
+	// defaultPullTime is how long one pull request stays open at the server, and about how long a worker idles
+	// after the leader of the consumer has died with its request.
+	defaultPullTime = 5 * time.Second
+	// A server that has forgotten the request does not end it.
 	pullGrace = time.Second
 	// trouble is how long a worker waits after an answer that is neither a message nor a time-out.
 	trouble = 200 * time.Millisecond
@@ -60,7 +61,7 @@ func (p *puller) next(ctx context.Context) *nats.Msg {
 			sleep(ctx, jitter(trouble))
 			continue
 		}
-		timeout := time.NewTimer(pullTime + pullGrace)
+		timeout := time.NewTimer(p.q.pullTime + pullGrace)
 		var msg *nats.Msg
 		open := true
 		select {
@@ -102,7 +103,7 @@ func (p *puller) ask() error {
 	reply := fmt.Sprintf("%s.%d", p.inbox, p.request)
 	p.mu.Unlock()
 	subject := "$JS.API.CONSUMER.MSG.NEXT." + p.q.cfg.Stream + "." + streams.ConsumerWorkers
-	if err := p.q.nc.PublishRequest(subject, reply, fmt.Appendf(nil, `{"batch":1,"expires":%d}`, pullTime)); err != nil {
+	if err := p.q.nc.PublishRequest(subject, reply, fmt.Appendf(nil, `{"batch":1,"expires":%d}`, p.q.pullTime)); err != nil {
 		return err
 	}
 	p.q.signals.asked.send(reply)

@@ -3,6 +3,7 @@ package workqueue
 import (
 	"context"
 	"errors"
+	"flag"
 	"log/slog"
 	"strings"
 	"sync"
@@ -18,6 +19,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	// The tests wait far more than they work, so the number of processors is no measure for how many may run.
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		_ = f.Value.Set("6")
+	}
 	goleak.VerifyTestMain(m,
 		// Started by nats-server at first use and kept for the life of the process.
 		goleak.IgnoreAnyFunction("github.com/nats-io/nats-server/v2/server/pse.startMonitoring"),

@@ -109,6 +109,8 @@ type Queue struct {
 	metrics *metrics
 	signals signals
 
+	pullTime time.Duration // tests change it
+
 	running  atomic.Int64
 	warned   atomic.Int64 // when a pull was last complained about, in Unix nanoseconds
 	replaced replaced
@@ -129,7 +131,7 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Queue, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open queue %s: %w", cfg.Stream, err)
 	}
-	q := &Queue{nc: nc, js: js, log: cfg.Logger.With(slog.String("queue", cfg.Stream))}
+	q := &Queue{nc: nc, js: js, log: cfg.Logger.With(slog.String("queue", cfg.Stream)), pullTime: defaultPullTime}
 	if q.stream, err = js.Stream(ctx, cfg.Stream); err != nil {
 		return nil, fmt.Errorf("open queue %s: read the stream (was `calferry provision` run?): %w", cfg.Stream, err)
 	}
