@@ -16,18 +16,20 @@ import (
 
 func TestGet(t *testing.T) {
 	t.Parallel()
+	var sent http.Header
 	s := serve(t, "127.0.0.2", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		require.Contains(t, r.Header.Get("Accept"), "text/calendar")
-		require.Equal(t, defaultUserAgent, r.Header.Get("User-Agent"))
+		sent = r.Header.Clone()
 		w.Header().Set("ETag", `W/"7"`)
 		w.Header().Set("Last-Modified", "Mon, 30 Nov 2026 10:00:00 GMT")
 		w.Header().Set("Cache-Control", "private, max-age=1800")
-		fmt.Fprint(w, calendar)
+		_, _ = fmt.Fprint(w, calendar)
 	}))
 	c := open(t, Config{}, "127.0.0.2/32")
 	text, resp, err := fetch(t, c, named(s.URL+"/cal.ics?token=s3cret"))
 	require.NoError(t, err)
 	require.Equal(t, calendar, text)
+	require.Contains(t, sent.Get("Accept"), "text/calendar")
+	require.Equal(t, defaultUserAgent, sent.Get("User-Agent"))
 	require.Equal(t, `W/"7"`, resp.ETag)
 	require.Equal(t, "Mon, 30 Nov 2026 10:00:00 GMT", resp.LastModified)
 	require.Equal(t, 30*time.Minute, resp.FreshFor)
@@ -96,7 +98,7 @@ func TestStatus(t *testing.T) {
 		"/503?after=Mon,%2030%20Nov%202026%2010:02:00%20GMT": {Unreachable, calferryv1.ErrorClass_ERROR_CLASS_FEED_UNREACHABLE, 2 * time.Minute},
 	} {
 		_, _, err := fetch(t, c, named(s.URL+path))
-		e := fails(t, err, want.kind)
+		e := failure(t, err, want.kind)
 		require.Equal(t, want.after, e.RetryAfter, path)
 		require.Equal(t, want.class, e.Kind.Class(), path)
 		require.NotZero(t, e.Status)
@@ -134,16 +136,16 @@ func TestAgentPresets(t *testing.T) {
 func TestAddress(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
-		"webcal://example.com/a.ics":           "https://example.com/a.ics",
-		"WebCals://example.com/a.ics":          "https://example.com/a.ics",
-		" http://u:p@example.com:8080/a?b=c#d": "http://example.com:8080/a?b=c",
-		"file:///srv/a%20b.ics":                "/srv/a b.ics",
-		"file:a.ics":                           "a.ics",
-		"./a:b.ics":                            "./a:b.ics",
-		"/srv/a.ics":                           "/srv/a.ics",
-		`C:\cal\a.ics`:                         `C:\cal\a.ics`,
+		"webcal://example.com/a.ics":          "https://example.com/a.ics",
+		"WebCals://example.com/a.ics":         "https://example.com/a.ics",
+		"http://u:p@example.com:8080/a?b=c#d": "http://example.com:8080/a?b=c",
+		"file:///srv/a%20b.ics":               "/srv/a b.ics",
+		"file:a.ics":                          "a.ics",
+		"./a:b.ics":                           "./a:b.ics",
+		"/srv/a.ics":                          "/srv/a.ics",
+		`C:\cal\a.ics`:                        `C:\cal\a.ics`,
 	} {
-		a, err := parseAddress(&calferryv1.FeedSource{Url: in})
+		a, err := parseAddress(&calferryv1.FeedSource{Url: " " + in})
 		require.NoError(t, err, in)
 		if a.url != nil {
 			require.Equal(t, want, a.url.String(), in)
@@ -177,7 +179,7 @@ func TestCallerEnds(t *testing.T) {
 	_, err := c.Get(ctx, named(s.URL+"/s3cret"))
 	require.ErrorIs(t, err, stop)
 	var e *Error
-	require.False(t, errors.As(err, &e), "the caller's end is no fault of the feed")
+	require.NotErrorAs(t, err, &e, "the caller's end is no fault of the feed")
 }
 
 func TestPerHost(t *testing.T) {
@@ -187,7 +189,7 @@ func TestPerHost(t *testing.T) {
 	first, err := c.Get(t.Context(), named(s.URL))
 	require.NoError(t, err)
 	_, err = c.Get(t.Context(), named(s.URL+"/s3cret"))
-	e := fails(t, err, Busy)
+	e := failure(t, err, Busy)
 	require.Equal(t, calferryv1.ErrorClass_ERROR_CLASS_UNSPECIFIED, e.Kind.Class())
 	require.Positive(t, e.RetryAfter)
 

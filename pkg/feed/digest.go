@@ -63,7 +63,7 @@ func newDigest(ch challenge) *digest {
 	}
 	d.session = strings.HasSuffix(strings.ToLower(d.algorithm), "-sess")
 	offered, has := ch.params["qop"]
-	for _, q := range strings.Split(offered, ",") {
+	for q := range strings.SplitSeq(offered, ",") {
 		d.qop = d.qop || strings.EqualFold(strings.TrimSpace(q), "auth")
 	}
 	if has && offered != "" && !d.qop {

@@ -63,7 +63,7 @@ func (c *Client) open(path string, local bool) (*os.File, error) {
 	if err != nil {
 		return nil, errors.New("the feed directory cannot be opened")
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }() // files that were opened from it stay open
 	f, err := openRegular(path, root.Stat, root.Open)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, errNotRegular) {
 		return nil, errOutside

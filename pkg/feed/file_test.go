@@ -37,7 +37,7 @@ func TestFiles(t *testing.T) {
 		"file://" + secret: Refused, "sub": Unreachable, "pipe": Unreachable, "none.ics": Gone,
 	} {
 		_, _, err := fetch(t, c, named(path))
-		e := fails(t, err, kind)
+		e := failure(t, err, kind)
 		require.NotContains(t, e.Error(), outside)
 		require.NotContains(t, e.Error(), dir)
 	}

@@ -31,7 +31,7 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 func freshFor(h http.Header, now time.Time) time.Duration {
 	age := time.Duration(-1)
 	for _, field := range h.Values("Cache-Control") {
-		for _, d := range strings.Split(field, ",") {
+		for d := range strings.SplitSeq(field, ",") {
 			name, value, _ := strings.Cut(strings.TrimSpace(d), "=")
 			switch strings.ToLower(name) {
 			case "no-store", "no-cache":

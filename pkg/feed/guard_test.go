@@ -94,7 +94,7 @@ func (n *names) resolver() *net.Resolver {
 }
 
 func (n *names) serve(conn net.Conn) {
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	for {
 		var size [2]byte
 		if _, err := io.ReadFull(conn, size[:]); err != nil {

@@ -50,13 +50,19 @@ func fetch(t *testing.T, c *Client, req Request) (string, *Response, error) {
 	if err != nil || resp.NotModified {
 		return "", resp, err
 	}
-	defer resp.Body.Close()
 	data, err := io.ReadAll(resp.Body)
+	require.NoError(t, resp.Body.Close())
 	return string(data), resp, err
 }
 
 // fails asserts that err is of kind and keeps the secret parts of addresses to itself.
-func fails(t *testing.T, err error, kind Kind) *Error {
+func fails(t *testing.T, err error, kind Kind) {
+	t.Helper()
+	require.Equal(t, kind, failure(t, err, kind).Kind)
+}
+
+// failure is fails for tests that want to see more of the error.
+func failure(t *testing.T, err error, kind Kind) *Error {
 	t.Helper()
 	var e *Error
 	require.ErrorAs(t, err, &e)

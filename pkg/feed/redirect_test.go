@@ -30,7 +30,7 @@ func TestEndlessRedirect(t *testing.T) {
 	fails(t, err, Invalid)
 	require.Equal(t, maxRedirects+1, asked)
 	_, _, err = fetch(t, c, named(s.URL+"/owa"))
-	require.Contains(t, fails(t, err, Unreachable).Problem, "Outlook")
+	require.Contains(t, failure(t, err, Unreachable).Problem, "Outlook")
 }
 
 func TestPermanentRedirectIsReported(t *testing.T) {
@@ -44,10 +44,10 @@ func TestPermanentRedirectIsReported(t *testing.T) {
 		case "/new":
 			http.Redirect(w, r, "/today", http.StatusFound)
 		case "/today":
-			fmt.Fprint(w, calendar)
+			_, _ = fmt.Fprint(w, calendar)
 		case "/cookie":
 			if _, err := r.Cookie("seen"); err == nil {
-				fmt.Fprint(w, calendar)
+				_, _ = fmt.Fprint(w, calendar)
 				return
 			}
 			http.SetCookie(w, &http.Cookie{Name: "seen", Value: "1"})
@@ -78,10 +78,10 @@ func TestDowngradeRefused(t *testing.T) {
 	roots.AddCert(secure.Certificate())
 	c := open(t, Config{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}, "127.0.0.0/8")
 	_, _, err := fetch(t, c, named(secure.URL))
-	require.Contains(t, fails(t, err, Refused).Problem, "plain http")
+	require.Contains(t, failure(t, err, Refused).Problem, "plain http")
 
 	_, _, err = fetch(t, open(t, Config{}, "127.0.0.0/8"), named(secure.URL+"/s3cret"))
-	require.Contains(t, fails(t, err, Unreachable).Problem, "certificate")
+	require.Contains(t, failure(t, err, Unreachable).Problem, "certificate")
 }
 
 func TestCredentialsStayHome(t *testing.T) {
