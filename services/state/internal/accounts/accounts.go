@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/calferry/calferry/pkg/registry"
@@ -34,12 +35,14 @@ var (
 type Keeper struct {
 	registry *registry.Registry
 	key      *seal.Key
+	tokenURL string
 	now      func() time.Time
 }
 
-// New makes a keeper over the registry. key is the account key.
-func New(reg *registry.Registry, key *seal.Key, now func() time.Time) *Keeper {
-	return &Keeper{registry: reg, key: key, now: now}
+// New makes a keeper over the registry. key is the account key; tokenURL is the token endpoint of OAuth accounts that
+// are connected without naming one, Google's own when empty.
+func New(reg *registry.Registry, key *seal.Key, tokenURL string, now func() time.Time) *Keeper {
+	return &Keeper{registry: reg, key: key, tokenURL: tokenURL, now: now}
 }
 
 // Connection is what a person gives to connect an account. ID is empty for a new one.
@@ -90,7 +93,11 @@ func (k *Keeper) Connect(ctx context.Context, c Connection) (*calferryv1.Account
 
 // grant writes the new grant into the account; what the caller does not tell stays as it is.
 func (k *Keeper) grant(account *calferryv1.Account, c Connection) error {
-	sealed, err := registry.SealCredential(k.key, account.GetId(), c.Credential)
+	credential := proto.CloneOf(c.Credential)
+	if c.Kind == calferryv1.AccountKind_ACCOUNT_KIND_OAUTH {
+		credential.TokenUrl = first(credential.GetTokenUrl(), k.tokenURL)
+	}
+	sealed, err := registry.SealCredential(k.key, account.GetId(), credential)
 	if err != nil {
 		return fmt.Errorf("connect account: %w", err)
 	}
@@ -145,24 +152,6 @@ func (k *Keeper) Note(ctx context.Context, id, text string) error {
 		return nil
 	})
 	return unchanged("note on account "+id, err)
-}
-
-// Rotate stores a refresh token that Google issued in place of the one that was just used. It does nothing when the
-// account was given another grant meanwhile.
-func (k *Keeper) Rotate(ctx context.Context, id, used, issued string) error {
-	_, err := k.registry.UpdateAccount(ctx, id, func(a *calferryv1.Account) error {
-		credential, err := k.Credential(a)
-		if err != nil {
-			return err
-		}
-		if credential.GetRefreshToken() != used {
-			return errUnchanged
-		}
-		credential.RefreshToken = issued
-		a.SealedCredential, err = registry.SealCredential(k.key, id, credential)
-		return err
-	})
-	return unchanged("store the new refresh token of account "+id, err)
 }
 
 // Remove forgets an account. It returns ErrInUse while subscriptions name it.

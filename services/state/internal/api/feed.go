@@ -1,0 +1,92 @@
+package api
+
+import (
+	"net/url"
+	"path"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
+)
+
+const (
+	maxAddress = 4096
+	// A path element that is longer, or has more digits, may be a key to the feed and is not shown.
+	maxShownElement = 24
+	maxShownDigits  = 5
+)
+
+// parsedFeed is a feed's source, checked, and what may be shown of it.
+type parsedFeed struct {
+	source *calferryv1.FeedSource
+	label  string
+	local  bool
+}
+
+// parseFeed checks what a person typed. No error quotes it: an address can hold a key.
+func parseFeed(in *calferryv1.FeedSource, local bool) (parsedFeed, error) {
+	source := proto.CloneOf(in)
+	if source == nil {
+		return parsedFeed{}, invalid("feed is missing: give its address")
+	}
+	source.Url = strings.TrimSpace(source.GetUrl())
+	address := source.GetUrl()
+	if address == "" {
+		return parsedFeed{}, invalid("the feed's address is missing: copy it from where the calendar is shared")
+	}
+	if len(address) > maxAddress {
+		return parsedFeed{}, invalid("the feed's address has %d bytes: at most %d", len(address), maxAddress)
+	}
+	if strings.ContainsAny(source.GetHeaderName()+source.GetHeaderValue()+source.GetBearer(), "\r\n") {
+		return parsedFeed{}, invalid("a header of the feed holds a line break; remove it")
+	}
+	u, err := url.Parse(address)
+	if err == nil && u.Host != "" {
+		switch strings.ToLower(u.Scheme) {
+		case "http", "https", "webcal", "webcals":
+			return parsedFeed{source: source, label: urlLabel(u), local: local}, nil
+		}
+	}
+	isPath := err == nil && (u.Scheme == "file" || u.Scheme == "")
+	if !isPath {
+		return parsedFeed{}, invalid("the feed's address cannot be used: it should begin with https:// or webcal://")
+	}
+	if !local {
+		return parsedFeed{}, invalid("the feed's address is a file, which this service may not read: give an address that begins with https:// or webcal://, or start it with --allow-local-feeds")
+	}
+	return parsedFeed{source: source, label: path.Base(u.Path), local: true}, nil
+}
+
+// urlLabel is the host and, unless it may be a key, the last element of the path.
+func urlLabel(u *url.URL) string {
+	host := strings.ToLower(u.Hostname())
+	last := path.Base(u.Path)
+	if last == "." || last == "/" {
+		return host
+	}
+	if mayBeKey(last) {
+		last = "…" + shortExtension(last)
+	}
+	if strings.Count(strings.Trim(u.Path, "/"), "/") > 0 {
+		return host + "/…/" + last
+	}
+	return host + "/" + last
+}
+
+func mayBeKey(element string) bool {
+	digits := 0
+	for _, c := range element {
+		if '0' <= c && c <= '9' {
+			digits++
+		}
+	}
+	return len(element) > maxShownElement || digits > maxShownDigits
+}
+
+func shortExtension(element string) string {
+	if ext := path.Ext(element); len(ext) <= 5 {
+		return ext
+	}
+	return ""
+}

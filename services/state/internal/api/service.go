@@ -1,0 +1,93 @@
+// Package api is CalferryService: what the console and the CLI ask of the state service.
+//
+// It guarantees that no answer and no error holds a feed's address or a credential, that an error's text ends in
+// something a person can do, and that its code tells programs whether trying again may help.
+package api
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/calferry/calferry/pkg/ledger"
+	"github.com/calferry/calferry/pkg/registry"
+	"github.com/calferry/calferry/pkg/seal"
+	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
+	"github.com/calferry/calferry/proto/gen/calferry/v1/calferryv1connect"
+	"github.com/calferry/calferry/services/state/internal/accounts"
+	"github.com/calferry/calferry/services/state/internal/board"
+	"github.com/calferry/calferry/services/state/internal/health"
+	"github.com/calferry/calferry/services/state/internal/healthbook"
+	"github.com/calferry/calferry/services/state/internal/holds"
+	"github.com/calferry/calferry/services/state/internal/turns"
+)
+
+// Calendar is what Google tells about a calendar.
+type Calendar struct {
+	// ID is the calendar's own id, never "primary".
+	ID       string
+	TimeZone string
+	Writable bool
+}
+
+// Calendars asks Google about calendars. Its errors are those of pkg/gcal.
+type Calendars interface {
+	Look(ctx context.Context, account, calendarID string) (Calendar, error)
+}
+
+// Parts are what the service works with. All are needed, but for FeedKey, without which feeds cannot be stored.
+type Parts struct {
+	Board     *board.Board
+	Registry  *registry.Registry
+	Ledger    *ledger.Store
+	Book      *healthbook.Book
+	Holds     *holds.Keeper
+	Accounts  *accounts.Keeper
+	Turns     *turns.Keeper
+	Calendars Calendars
+	JetStream jetstream.JetStream
+	FeedKey   *seal.Key
+	// LocalFeeds lets subscriptions read files and private addresses.
+	LocalFeeds bool
+	Log        *slog.Logger
+	Now        func() time.Time
+}
+
+// Service implements CalferryService. It is safe for concurrent use.
+type Service struct{ Parts }
+
+var _ calferryv1connect.CalferryServiceHandler = (*Service)(nil)
+
+// New makes the service.
+func New(parts Parts) *Service { return &Service{parts} }
+
+// Status is a row of the board as people may see it.
+func Status(row board.Row) *calferryv1.SubscriptionStatus {
+	s := row.Subscription
+	return &calferryv1.SubscriptionStatus{
+		Id: s.GetId(), Name: s.GetName(), State: s.GetState(), FeedLabel: s.GetFeedLabel(),
+		Account: s.GetTarget().GetAccount(), CalendarId: s.GetTarget().GetCalendarId(),
+		CalendarTimeZone: s.GetCalendarTimeZone(), Options: s.GetOptions(), Interval: s.GetInterval(),
+		Health: health.Shown(row.Health, s.GetState()), CreatedAt: s.GetCreatedAt(),
+	}
+}
+
+// AccountStatus is an account as people may see it.
+func AccountStatus(a *calferryv1.Account) *calferryv1.AccountStatus {
+	return &calferryv1.AccountStatus{
+		Id: a.GetId(), Kind: a.GetKind(), State: a.GetState(), Email: a.GetEmail(), Project: a.GetProject(),
+		Scopes: a.GetScopes(), ConnectedAt: a.GetConnectedAt(), Reason: a.GetReason(),
+	}
+}
+
+// status reads a subscription and its health, newer than the board.
+func (s *Service) status(ctx context.Context, rec *registry.Record[*calferryv1.Subscription]) (*calferryv1.SubscriptionStatus, error) {
+	s.Board.Put(rec)
+	h, _, err := s.Book.Get(ctx, rec.Value.GetId())
+	if err != nil {
+		return nil, err
+	}
+	return Status(board.Row{Subscription: rec.Value, Health: h}), nil
+}

@@ -1,0 +1,292 @@
+// Package console is the web page of Calferry: what every subscription is doing, and what can be done about it.
+//
+// It guarantees that its pages can be read and its buttons used without scripts, that they load nothing from
+// elsewhere, and that they show the numbers of the writer's books: writes that wait are never counted as done.
+package console
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"html/template"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/calferry/calferry/services/state/internal/access"
+	"github.com/calferry/calferry/services/state/internal/api"
+	"github.com/calferry/calferry/services/state/internal/board"
+)
+
+//go:embed templates assets
+var files embed.FS
+
+// policy lets pages load only the console's own files, and be shown in no frame.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// Console serves the pages. It is safe for concurrent use.
+type Console struct {
+	api     *api.Service
+	board   *board.Board
+	guard   *access.Guard
+	base    string
+	now     func() time.Time
+	log     *slog.Logger
+	pages   map[string]*template.Template
+	version string
+}
+
+// New makes the console. base is the path that it is served below, without a slash at its end.
+func New(service *api.Service, b *board.Board, guard *access.Guard, base string, now func() time.Time, log *slog.Logger) (*Console, error) {
+	c := &Console{api: service, board: b, guard: guard, base: base, now: now, log: log, pages: map[string]*template.Template{}}
+	layout, err := template.New("layout.html").Funcs(c.functions()).ParseFS(files, "templates/layout.html", "templates/parts.html")
+	if err != nil {
+		return nil, fmt.Errorf("parse the console's layout: %w", err)
+	}
+	for _, name := range []string{"overview", "subscription", "accounts", "add", "login", "problem"} {
+		page, err := layout.Clone()
+		if err == nil {
+			page, err = page.ParseFS(files, "templates/"+name+".html")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("parse the console's page %s: %w", name, err)
+		}
+		c.pages[name] = page
+	}
+	c.version, err = assetVersion()
+	return c, err
+}
+
+// assetVersion changes with the assets, so that browsers may keep them for ever.
+func assetVersion() (string, error) {
+	sum := fnv.New64a()
+	err := fs.WalkDir(files, "assets", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := files.ReadFile(path)
+		_, _ = sum.Write(content) // never fails
+		return err
+	})
+	return fmt.Sprintf("%x", sum.Sum64()), err
+}
+
+// Handler serves the console for paths without its base.
+func (c *Console) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", c.overview)
+	mux.HandleFunc("GET /events", c.events)
+	mux.HandleFunc("GET /accounts", c.accounts)
+	mux.HandleFunc("GET /subscriptions/new", c.addForm)
+	mux.HandleFunc("POST /subscriptions", c.add)
+	mux.HandleFunc("GET /subscriptions/{id}", c.subscription)
+	mux.HandleFunc("POST /subscriptions/{id}/{action}", c.act)
+	mux.HandleFunc("POST /logout", c.logOut)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		c.problem(w, r, http.StatusNotFound, "There is no such page", "Its subscription may have been removed.")
+	})
+	open := http.NewServeMux()
+	open.HandleFunc("GET /login", c.logInForm)
+	open.HandleFunc("POST /login", c.logIn)
+	assets := http.FileServerFS(files)
+	open.HandleFunc("GET /assets/", func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("v") == c.version {
+			w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+		}
+		assets.ServeHTTP(w, r)
+	})
+	open.Handle("/", c.guard.Wrap(mux, http.HandlerFunc(c.denied)))
+	return secured(c.guard.CrossOrigin(open))
+}
+
+// secured sets the headers that keep a page from being framed, sniffed, cached or followed.
+func secured(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// frame is what every page shows around its own content.
+type frame struct {
+	Title  string
+	Nav    string
+	Follow string // what the page's live updates are about: "all", a subscription's id, or nothing
+	Notice string
+	Body   any
+
+	Base    string
+	Version string
+	Now     time.Time
+	LogOut  bool
+}
+
+func (c *Console) show(w http.ResponseWriter, r *http.Request, status int, page string, f frame) {
+	f.Base, f.Version, f.Now = c.base, c.version, c.now()
+	f.LogOut = c.guard.Required() && page != "login"
+	if f.Notice == "" {
+		f.Notice = notices[r.URL.Query().Get("done")]
+	}
+	var out bytes.Buffer
+	if err := c.pages[page].Execute(&out, f); err != nil {
+		c.log.ErrorContext(r.Context(), "A page could not be made", slog.String("page", page), slog.Any("error", err))
+		http.Error(w, "This page could not be made; the log of the state service tells why.", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = out.WriteTo(w) // the browser has gone
+}
+
+func (c *Console) problem(w http.ResponseWriter, r *http.Request, status int, title, detail string) {
+	c.show(w, r, status, "problem", frame{Title: title, Body: struct{ Detail string }{detail}})
+}
+
+// failed shows an error of the API as a page.
+func (c *Console) failed(w http.ResponseWriter, r *http.Request, err error) {
+	status, text := statusOf(err), message(err)
+	if status == http.StatusNotFound {
+		c.problem(w, r, status, "There is no such subscription", "It may have been removed.")
+		return
+	}
+	c.problem(w, r, status, "That did not work", text)
+}
+
+func message(err error) string {
+	if known, ok := errors.AsType[*connect.Error](err); ok {
+		return sentence(known.Message())
+	}
+	return sentence(err.Error())
+}
+
+func sentence(s string) string {
+	if s == "" {
+		return s
+	}
+	s = strings.ToUpper(s[:1]) + s[1:]
+	if !strings.HasSuffix(s, ".") {
+		s += "."
+	}
+	return s
+}
+
+func statusOf(err error) int {
+	switch connect.CodeOf(err) {
+	case connect.CodeNotFound:
+		return http.StatusNotFound
+	case connect.CodeInvalidArgument:
+		return http.StatusUnprocessableEntity
+	case connect.CodeFailedPrecondition, connect.CodeAborted:
+		return http.StatusConflict
+	case connect.CodePermissionDenied:
+		return http.StatusForbidden
+	case connect.CodeResourceExhausted, connect.CodeUnavailable, connect.CodeDeadlineExceeded, connect.CodeCanceled:
+		return http.StatusServiceUnavailable
+	default:
+		return http.StatusInternalServerError
+	}
+}
+
+func (c *Console) functions() template.FuncMap {
+	return template.FuncMap{
+		"int":     func(n uint32) int { return int(n) },
+		"uint":    func(n uint64) string { return number(n) },
+		"instant": c.instant,
+		"until":   c.until,
+		"plural":  plural,
+		"pace":    paceText,
+		"dict":    dict,
+	}
+}
+
+// instant is a time as the server's zone has it, to be shown in the viewer's zone by the page's script.
+func (c *Console) instant(at *timestamppb.Timestamp) any {
+	if at == nil {
+		return nil
+	}
+	t := at.AsTime()
+	local := t.In(c.now().Location())
+	layout := "2 Jan 15:04 MST"
+	if local.Year() != c.now().Year() {
+		layout = "2 Jan 2006 15:04 MST"
+	}
+	return struct{ Machine, Title, Text string }{t.UTC().Format(time.RFC3339), t.UTC().Format("2006-01-02 15:04:05 UTC"), local.Format(layout)}
+}
+
+// until is how long it takes until then.
+func (c *Console) until(at *timestamppb.Timestamp) string { return about(at.AsTime().Sub(c.now())) }
+
+// dict makes a map of its arguments, so that a part of a page can be given several values.
+func dict(pairs ...any) (map[string]any, error) {
+	if len(pairs)%2 != 0 {
+		return nil, errors.New("dict needs pairs")
+	}
+	m := map[string]any{}
+	for i := 0; i < len(pairs); i += 2 {
+		key, ok := pairs[i].(string)
+		if !ok {
+			return nil, fmt.Errorf("dict key %v is no string", pairs[i])
+		}
+		m[key] = pairs[i+1]
+	}
+	return m, nil
+}
+
+// denied sends a browser to the log-in form and tells a program what is missing.
+func (c *Console) denied(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet || !strings.Contains(r.Header.Get("Accept"), "text/html") {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		http.Error(w, "Log in, or send the auth token as a bearer token.", http.StatusUnauthorized)
+		return
+	}
+	http.Redirect(w, r, c.base+"/login", http.StatusSeeOther)
+}
+
+func (c *Console) logInForm(w http.ResponseWriter, r *http.Request) {
+	if !c.guard.Required() {
+		http.Redirect(w, r, c.base+"/", http.StatusSeeOther)
+		return
+	}
+	c.show(w, r, http.StatusOK, "login", frame{Title: "Log in", Body: struct{ Error string }{}})
+}
+
+func (c *Console) logIn(w http.ResponseWriter, r *http.Request) {
+	if !c.guard.Required() {
+		http.Redirect(w, r, c.base+"/", http.StatusSeeOther)
+		return
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if err := c.guard.LogIn(w, r, r.PostFormValue("token")); err != nil {
+		c.log.WarnContext(r.Context(), "A log-in failed", slog.String("from", r.RemoteAddr))
+		c.show(w, r, http.StatusUnauthorized, "login", frame{Title: "Log in", Body: struct{ Error string }{sentence(err.Error())}})
+		return
+	}
+	http.Redirect(w, r, c.base+"/", http.StatusSeeOther)
+}
+
+func (c *Console) logOut(w http.ResponseWriter, r *http.Request) {
+	c.guard.LogOut(w, r)
+	http.Redirect(w, r, c.base+"/login", http.StatusSeeOther)
+}
+
+// call makes one call of the API in this process.
+func call[Req, Res any](ctx context.Context, method func(context.Context, *connect.Request[Req]) (*connect.Response[Res], error), req *Req) (*Res, error) {
+	res, err := method(ctx, connect.NewRequest(req))
+	if err != nil {
+		return nil, err
+	}
+	return res.Msg, nil
+}
