@@ -162,14 +162,15 @@ func (r *recurrence) parseDates(params, value string, z *zones) ([]time.Time, *p
 	var out []time.Time
 	for item := range strings.SplitSeq(value, ",") {
 		item, _, _ = strings.Cut(item, "/") // of a period, the start
-		layout := "20060102T150405"
+		layout, in := "20060102T150405", loc
 		switch {
 		case len(item) == len("20060102") && (dates || r.allDay):
 			layout = "20060102"
 		case strings.HasSuffix(item, "Z"):
-			layout = "20060102T150405Z"
+			// The Z is a letter of this layout and says nothing to the parser.
+			layout, in = "20060102T150405Z", time.UTC
 		}
-		at, err := time.ParseInLocation(layout, item, loc)
+		at, err := time.ParseInLocation(layout, item, in)
 		if err != nil || r.allDay && layout != "20060102" {
 			return nil, invalidRule()
 		}
