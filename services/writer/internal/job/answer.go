@@ -59,6 +59,8 @@ type Answer struct {
 	// Cancelled and Content are what a read found; Content is the content hash that the event carries.
 	Cancelled bool
 	Content   []byte
+	// Print is what the event says of its last write (see gcal.Event.Last).
+	Print []byte
 	// Duplicate: the Conflict was a 409, the id is taken.
 	Duplicate bool
 	// Reason of a Refused, for people.
@@ -165,6 +167,9 @@ func (j *Job) readLive(kind Kind, etag string, now time.Time) {
 
 // onRead decides by what Google holds.
 func (j *Job) onRead(a Answer, now time.Time) {
+	if a.Result == OK && !a.Cancelled {
+		j.print = a.Print
+	}
 	missing := a.Result == NotFound || a.Result == Gone
 	switch {
 	case !j.upsert() && missing:

@@ -62,9 +62,10 @@ type Job struct {
 
 	pending  *Call // the request that follows from the last answer
 	outcome  *Outcome
-	waiting  bool // a read must wait until the inherited calls are old enough
-	occupied bool // an INSERT found the id taken
-	missing  int  // GETs in a row that did not find an id that is taken
+	print    []byte // what a read said of the last write
+	waiting  bool   // a read must wait until the inherited calls are old enough
+	occupied bool   // an INSERT found the id taken
+	missing  int    // GETs in a row that did not find an id that is taken
 	resolves int
 	unknown  bool // a write of this turn has an unknown outcome
 }

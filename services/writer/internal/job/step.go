@@ -51,6 +51,8 @@ type Call struct {
 	// Adopted is the event's id when another program made it; otherwise the id follows from key and Generation.
 	Adopted    string
 	Generation uint32
+	// Print is what a read said of the event's last write; nil when it was not read.
+	Print []byte
 	// Confirm: the call acts on a read of this turn. The lease and the head's sync are to be confirmed between that
 	// read and this call: a newer turn may have written before the read.
 	Confirm bool
@@ -94,7 +96,7 @@ func (j *Job) Next(now time.Time) Step {
 	if j.pending != nil {
 		call = *j.pending
 	}
-	call.Adopted, call.Generation = j.adopted, j.generation
+	call.Adopted, call.Generation, call.Print = j.adopted, j.generation, j.print
 	if j.unconditional(call) && j.young(now) > 0 {
 		return Step{Action: Wait, For: j.young(now)}
 	}

@@ -1,0 +1,125 @@
+package turn
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/calferry/calferry/pkg/gcal"
+	"github.com/calferry/calferry/pkg/pace"
+	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
+
+	"github.com/calferry/calferry/services/writer/internal/job"
+)
+
+// result is what came of a request.
+type result struct {
+	slot   *slot
+	answer job.Answer
+	failed *gcal.Error // nil when Google did as it was asked
+	unsent bool
+	when   time.Time
+}
+
+// send starts the request beside the turn. It runs on its own deadline: a turn that is told to stop waits for it.
+func (t *turn) send(s *slot) {
+	deadline := time.Now().Add(t.w.cfg.Call)
+	if limit := t.started.Add(t.w.cfg.Quantum + t.w.cfg.Call); limit.Before(deadline) {
+		deadline = limit
+	}
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(t.ctx), deadline)
+	req, err := t.request(s)
+	s.work.inflight = true
+	t.inflight++
+	t.tally.delta.Requests++
+	if s.call.Verb.Writes() {
+		t.sent++
+	}
+	t.w.deps.Meter.inflight.Inc()
+	results := t.results
+	if err != nil {
+		cancel()
+		results <- result{slot: s, answer: job.Answer{Result: job.Refused, Reason: err.Error()}, unsent: true, when: t.w.cfg.Now()}
+		return
+	}
+	calendar, now := t.calendar, t.w.cfg.Now
+	go func() {
+		defer cancel()
+		answer, failed := req.do(ctx, calendar, s.call)
+		results <- result{slot: s, answer: answer, failed: failed, when: now()}
+	}()
+}
+
+// onResult takes an answer: for the pacer, for the job, and for the turn.
+func (t *turn) onResult(r result) error {
+	w, verb := r.slot.work, r.slot.call.Verb
+	t.inflight--
+	w.inflight = false
+	t.retryAt = time.Time{}
+	t.w.deps.Meter.inflight.Dec()
+	t.w.deps.Meter.writes.WithLabelValues(verb.String(), r.answer.Result.String()).Inc()
+
+	switch r.answer.Result {
+	case job.Throttled:
+		t.throttled(r)
+	case job.Failed, job.Unknown:
+		t.report(r.slot.grant, pace.OutcomeNone, pace.ScopeNone, 0)
+		t.failed(r)
+	default:
+		outcome := pace.OutcomeOK
+		if r.unsent {
+			outcome = pace.OutcomeNone
+		}
+		t.report(r.slot.grant, outcome, pace.ScopeNone, 0)
+		t.answered++
+		w.faults = faults{}
+	}
+	w.Answer(r.slot.call, r.answer, r.when)
+	if w.Outcome() != nil {
+		t.decide(w)
+		if out := w.Outcome(); out.Kind == job.Quarantined {
+			t.log.WarnContext(t.ctx, "Google refuses an event for good; it is left out until its content changes",
+				slog.String("key", w.Change.GetKey()), slog.String("reason", out.Reason))
+		}
+	} else if w.Lagging() {
+		w.notBefore = time.Now().Add(lagPause)
+	}
+	return t.step(StepAnswer, w.Change.GetKey())
+}
+
+// lagPause is how long a read waits for what was written a moment before.
+const lagPause = time.Second
+
+// throttled: nothing was done, and the key is as it was.
+func (t *turn) throttled(r result) {
+	t.throttles++
+	t.tally.delta.Throttled++
+	scope := pace.Scope(r.failed.Scope)
+	switch scope {
+	case pace.ScopeUser:
+		t.tally.throttles.User++
+	case pace.ScopeProject:
+		t.tally.throttles.Project++
+	case pace.ScopeUsage:
+		t.tally.throttles.Usage++
+	default:
+		scope = pace.ScopeCalendar
+		t.tally.throttles.Calendar++
+	}
+	t.w.deps.Meter.throttled.WithLabelValues(string(scope)).Inc()
+	t.report(r.slot.grant, pace.OutcomeThrottled, scope, r.failed.RetryAfter)
+}
+
+// failed: a fault of Google's, or one that somebody has to mend.
+func (t *turn) failed(r result) {
+	switch class := errorClass(r.failed); class {
+	case calferryv1.ErrorClass_ERROR_CLASS_AUTH_REVOKED,
+		calferryv1.ErrorClass_ERROR_CLASS_CALENDAR_GONE,
+		calferryv1.ErrorClass_ERROR_CLASS_CALENDAR_READ_ONLY:
+		t.end(ending{verb: again, delay: jitter(afterUser), class: class, err: r.failed})
+	case calferryv1.ErrorClass_ERROR_CLASS_OPERATOR:
+		t.end(ending{verb: again, delay: backoff(t.in.Tries), class: class, err: r.failed})
+	default:
+		t.fault(r)
+	}
+}
