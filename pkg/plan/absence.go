@@ -1,0 +1,176 @@
+package plan
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
+
+	"github.com/calferry/calferry/pkg/event"
+)
+
+// A delete is held when more events than this would go at once: the larger of a number and a share of
+// the known future ones. Held deletes are carried out when the feed agreed this often and this long.
+const (
+	holdAbove      = 5
+	holdShare      = 4 // one in four
+	confirmFetches = 3
+	confirmAfter   = day
+)
+
+// absent decides about entries that the plan has no event for.
+func (d *differ) absent() {
+	known, missing := 0, []*calferryv1.Entry(nil)
+	withdrawn := setOf(d.plan.Withdrawn)
+	for _, key := range slices.Sorted(maps.Keys(d.view.Entries)) {
+		entry := d.view.Entries[key]
+		if entry.GetMasterKey() != "" || d.moved[key] != "" {
+			continue
+		}
+		over := d.over(entry)
+		counts := removable(entry) && !over && !d.view.Discarded[key]
+		if d.desired[key] != nil || d.outOfWindow[key] {
+			if counts {
+				known++
+			}
+			continue
+		}
+		switch intent := d.view.Intents[key]; {
+		case withdrawn[key] && (removable(entry) || intent != nil):
+			d.remove(key, entry, "", "")
+		case !d.proves(key):
+			d.keep(entry)
+		case intent != nil && (intent.GetDelete() || over || !removable(entry)):
+			d.remove(key, entry, "", "")
+		case !removable(entry):
+		case d.view.Discarded[key]:
+			d.keep(entry)
+		case over && (!d.options.GetDropPast() || d.plan.Action == Guard):
+			d.keep(entry)
+		case over:
+			d.remove(key, entry, "", "")
+		default:
+			known++
+			missing = append(missing, entry)
+		}
+	}
+	d.hold(known, missing)
+}
+
+// keep counts an entry that stays in Google although the feed does not have it.
+func (d *differ) keep(entry *calferryv1.Entry) {
+	if removable(entry) {
+		d.delta.Kept++
+	}
+}
+
+func (d *differ) over(entry *calferryv1.Entry) bool {
+	return !entry.GetEndless() && entry.GetLastEnd() != nil && !entry.GetLastEnd().AsTime().After(d.settings.Now)
+}
+
+// proves reports whether the plan shows that an event with this key is gone. A message of METHOD:CANCEL
+// and its like is no list of all events: it proves what it names.
+func (d *differ) proves(key string) bool {
+	if d.plan.Action != Apply && d.plan.Action != Guard || d.plan.partial {
+		return false
+	}
+	return !d.unreadable[uidOf(key)]
+}
+
+// uidOf is the UID that a key begins with, as far as the key tells.
+func uidOf(key string) string {
+	if at := strings.Index(key, contentMark); at > 0 {
+		return key[:at]
+	}
+	uid, _, _ := event.SplitKey(strings.TrimSuffix(key, futureMark))
+	return uid
+}
+
+// hold deletes what is missing, or holds it back. What was held once stays held until it is decided,
+// confirmed or back: a smaller gap later does not prove the larger one.
+func (d *differ) hold(known int, missing []*calferryv1.Entry) {
+	before := make(map[string]*calferryv1.Held, len(d.view.Held))
+	for _, held := range d.view.Held {
+		before[held.GetKey()] = held
+	}
+	suspicious := len(missing) > 0 && (len(missing) == known || len(missing) > max(holdAbove, known/holdShare))
+	for _, entry := range missing {
+		key := entry.GetKey()
+		held := before[key]
+		if d.view.Approved[key] || !suspicious && held == nil {
+			d.remove(key, entry, "", "")
+			continue
+		}
+		now := &calferryv1.Held{Key: key, SealedTitle: entry.GetSealedTitle(), Since: timestamppb.New(d.settings.Now), Fetches: 1}
+		if held != nil {
+			now.Since, now.Fetches = cmp.Or(held.GetSince(), now.Since), held.GetFetches()+1
+		}
+		if now.Fetches >= confirmFetches && d.settings.Now.Sub(now.Since.AsTime()) >= confirmAfter {
+			d.remove(key, entry, "", "")
+			continue
+		}
+		d.delta.Held = append(d.delta.Held, now)
+	}
+}
+
+// strayIntents are writes with an unknown outcome whose key is neither desired nor in the ledger, and
+// those of overrides whose series is gone.
+func (d *differ) strayIntents() {
+	for _, key := range slices.Sorted(maps.Keys(d.view.Intents)) {
+		if _, decided := d.order[key]; decided || d.desired[key] != nil || d.moved[key] != "" {
+			continue
+		}
+		entry := d.view.Entries[key]
+		if entry != nil && entry.GetMasterKey() == "" || !d.proves(key) || d.outOfWindow[key] {
+			continue
+		}
+		masterKey, instance := entry.GetMasterKey(), entry.GetInstance()
+		if entry == nil {
+			masterKey, instance = d.guessMaster(key)
+			if d.plan.Action == Guard {
+				continue
+			}
+		}
+		if d.view.Entries[masterKey] != nil && d.desired[masterKey] == nil && !d.deleted[masterKey] {
+			// The series stays although the feed does not have it, and so do its instances.
+			continue
+		}
+		if master := d.series[masterKey]; master != nil && !master.missing && entry == nil {
+			d.departed(master, &calferryv1.Entry{Key: key, MasterKey: masterKey, Instance: instance})
+			continue
+		}
+		d.remove(key, entry, masterKey, instance)
+	}
+}
+
+// guessMaster takes the key of an override apart if there is a series that it can belong to.
+func (d *differ) guessMaster(key string) (masterKey, instance string) {
+	master, instance, ok := event.SplitKey(key)
+	if !ok {
+		return "", ""
+	}
+	if state := d.series[master]; state != nil && state.series != nil {
+		return master, instance
+	}
+	if d.view.Entries[master] != nil && d.view.Entries[master].GetMasterKey() == "" && d.desired[master] == nil {
+		return master, instance
+	}
+	return "", ""
+}
+
+// decisions finds those that are void because their event is back.
+func (d *differ) decisions() {
+	for _, decided := range []map[string]bool{d.view.Approved, d.view.Discarded} {
+		for key := range decided {
+			if d.desired[key] != nil {
+				d.delta.Reappeared = append(d.delta.Reappeared, key)
+			}
+		}
+	}
+	slices.Sort(d.delta.Reappeared)
+	d.delta.Reappeared = slices.Compact(d.delta.Reappeared)
+}

@@ -1,0 +1,212 @@
+package plan
+
+import (
+	"slices"
+	"time"
+
+	"github.com/calferry/calferry/pkg/event"
+)
+
+// Expansion of rules that Google does not take.
+const (
+	// maxDates is how many dates one event gets.
+	maxDates = 500
+	// lookBack is how far into the past they reach.
+	lookBack = 31 * day
+	// reserve is how much is always left before an expansion is renewed.
+	reserve = 180 * day
+	// fineHorizon is how far rules by the minute or second are written out.
+	fineHorizon = 30 * day
+)
+
+// window is a stretch that is written out. It does not move with every plan: only at renew.
+type window struct{ from, to, renew time.Time }
+
+// windows are the stretches around a moment, the longest first. The longest ones move so seldom that an
+// event is written again only when less than reserve is left; shorter ones serve rules with many dates.
+func windows(now time.Time, horizon time.Duration, shorten bool) []window {
+	every := horizon - reserve
+	if every < reserve {
+		every = horizon / 2
+	}
+	left := horizon - every
+	var all []window
+	for ; every >= day; every, left = every/2, every/2 {
+		every = every.Truncate(time.Hour)
+		anchor := time.Unix(0, 0).UTC().Add(now.Sub(time.Unix(0, 0)) / every * every)
+		all = append(all, window{from: anchor.Add(-min(lookBack, every)), to: anchor.Add(every + left), renew: anchor.Add(every)})
+		if !shorten {
+			break
+		}
+	}
+	return all
+}
+
+// expand writes rules out as dates: all of them if they end and are few, else those of a window.
+func (m *mapper) expand(made *master, base *series, rules, without []*rule) bool {
+	if made.start.allDay {
+		rules = wholeDays(rules)
+	}
+	ends, minutes := true, false
+	made.sets = nil
+	for _, r := range rules {
+		r = m.oneEnd(r, base)
+		ends = ends && (r.count > 0 || !r.until.IsZero())
+		minutes = minutes || r.freq == "MINUTELY" || r.freq == "SECONDLY"
+		set := *base
+		set.rule, set.rdates = r, nil
+		made.sets = append(made.sets, &set)
+	}
+	own := *base
+	own.rule = nil
+	own.rdates = slices.Clone(base.rdates)
+	made.series = &own
+
+	dates, ok := []time.Time(nil), false
+	if ends {
+		dates, ok = m.dates(made.sets, base.start, time.Time{})
+	}
+	if !ok {
+		horizon := m.horizon
+		if minutes {
+			horizon = min(horizon, fineHorizon)
+		}
+		now := m.settings.Now
+		if made.start.at.After(now) {
+			now = made.start.at
+		}
+		for _, w := range windows(now, horizon, !minutes) {
+			from := base.wall(w.from)
+			if from.Before(base.start) {
+				from = base.start
+			}
+			if dates, ok = m.dates(made.sets, from, base.wall(w.to)); ok {
+				made.expandedUntil = w.to
+				m.refreshAt(w.renew)
+				break
+			}
+		}
+	}
+	if !ok {
+		made.series, made.sets = nil, nil
+		return false
+	}
+	for _, r := range without {
+		set := *base
+		set.rule, set.rdates = r, nil
+		member := map[time.Time]bool{}
+		if len(dates) > 0 {
+			last := dates[len(dates)-1]
+			for at := range set.ruled(base.start, m.left) {
+				if at.After(last) {
+					break
+				}
+				member[at] = true
+			}
+		}
+		dates = slices.DeleteFunc(dates, func(at time.Time) bool { return member[at] })
+		if member[base.start] {
+			own.exdates = append(own.exdates, base.start)
+		}
+	}
+	for _, at := range dates {
+		if !at.Equal(base.start) {
+			own.rdates = append(own.rdates, at)
+		}
+	}
+	own.sort()
+	if made.start.nameless {
+		own.toUTC()
+	}
+	if len(own.rdates) == 0 && len(own.exdates) == 0 {
+		made.series = nil
+	}
+	return true
+}
+
+// wholeDays drops what is finer than a day from the rules of whole days.
+func wholeDays(rules []*rule) []*rule {
+	kept := make([]*rule, 0, len(rules))
+	for _, r := range rules {
+		switch r.freq {
+		case "HOURLY", "MINUTELY", "SECONDLY":
+			continue
+		}
+		kept = append(kept, r)
+	}
+	return kept
+}
+
+// dates are the instances of all sets from a wall clock on, up to another if it is not zero. Not ok when
+// there are too many, or finding them takes too much.
+func (m *mapper) dates(sets []*series, from, to time.Time) (dates []time.Time, ok bool) {
+	for _, set := range sets {
+		found := 0
+		for at := range set.ruled(from, m.left) {
+			if !to.IsZero() && at.After(to) {
+				break
+			}
+			if found++; found > maxDates {
+				return nil, false
+			}
+			dates = append(dates, at)
+		}
+		if m.left.spent() || set.tooFine() {
+			return nil, false
+		}
+	}
+	dates = sortTimes(dates)
+	return dates, len(dates) <= maxDates
+}
+
+// tooFine rules have parts that the walk over them does not know.
+func (s *series) tooFine() bool {
+	r := s.rule
+	switch r.freq {
+	case "HOURLY", "MINUTELY", "SECONDLY":
+		return len(r.bySetPos) > 0 || len(r.byWeekNo) > 0
+	}
+	return r.scale != "" || r.skip != ""
+}
+
+func (m *mapper) refreshAt(at time.Time) {
+	if m.plan.RefreshAt.IsZero() || at.Before(m.plan.RefreshAt) {
+		m.plan.RefreshAt = at
+	}
+}
+
+// toUTC writes the dates of a zone that has no name in UTC.
+func (s *series) toUTC() {
+	for _, walls := range [][]time.Time{s.rdates, s.exdates} {
+		for i, wall := range walls {
+			walls[i] = wallOf(instantOf(wall, s.zone), time.UTC)
+		}
+	}
+	s.start = wallOf(instantOf(s.start, s.zone), time.UTC)
+	s.zone = time.UTC
+}
+
+// hours makes a daily series for each hour of an hourly rule that divides the day. Nil if the rule is none.
+func (m *mapper) hours(made *master, r *rule) []*master {
+	if r.freq != "HOURLY" || !r.plain() || r.count > 0 || 24%r.interval != 0 || made.start.allDay || len(made.series.rdates) > 0 {
+		return nil
+	}
+	if !r.until.IsZero() && r.until.Sub(made.start.at) <= time.Duration(maxDates*r.interval)*time.Hour {
+		return nil
+	}
+	var all []*master
+	for n := range 24 / r.interval {
+		shift := time.Duration(n*r.interval) * time.Hour
+		daily := *r
+		daily.freq, daily.interval = "DAILY", 1
+		each := *made
+		each.start, each.end = m.shifted(made.start, shift), m.shifted(made.end, shift)
+		each.body.Start, each.body.End = each.start.time(), each.end.time()
+		each.series = &series{zone: made.series.zone, start: each.start.wall, rule: &daily}
+		if n > 0 {
+			each.key = m.uniqueKey(made.key + "|" + event.Instance(each.start.at, false) + "|hour")
+		}
+		all = append(all, &each)
+	}
+	return all
+}

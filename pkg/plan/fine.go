@@ -1,0 +1,83 @@
+package plan
+
+import (
+	"iter"
+	"slices"
+	"time"
+)
+
+// maxSteps bounds one walk over a rule finer than a day.
+const maxSteps = 2_000_000
+
+// fine walks over hourly, minutely and secondly rules, step by step. The expander that coarse uses can
+// run into loops without end for them.
+func (s *series) fine(_ time.Time, left *effort) iter.Seq[time.Time] {
+	return func(yield func(time.Time) bool) {
+		r := s.rule
+		if len(r.bySetPos) > 0 || len(r.byWeekNo) > 0 {
+			return
+		}
+		unit, minutes, seconds := time.Second, []int{0}, []int{0}
+		switch r.freq {
+		case "HOURLY":
+			unit = time.Hour
+			minutes, seconds = orNumber(r.byMinute, s.start.Minute()), orNumber(r.bySecond, s.start.Second())
+		case "MINUTELY":
+			unit = time.Minute
+			seconds = orNumber(r.bySecond, s.start.Second())
+		}
+		base := s.start.Truncate(unit)
+		counted := 0
+		for step := range maxSteps {
+			if step%1024 == 0 {
+				left.days -= 256
+				if left.spent() {
+					return
+				}
+			}
+			at := base.Add(time.Duration(step) * time.Duration(r.interval) * unit)
+			if at.Year() > maxYear {
+				return
+			}
+			if !r.allows(at, unit) {
+				continue
+			}
+			for _, minute := range minutes {
+				for _, second := range seconds {
+					moment := at.Add(time.Duration(minute)*time.Minute + time.Duration(second)*time.Second)
+					if moment.Before(s.start) {
+						continue
+					}
+					if counted++; r.count > 0 && counted > r.count || !yield(moment) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+func orNumber(numbers []int, otherwise int) []int {
+	if len(numbers) > 0 {
+		return numbers
+	}
+	return []int{otherwise}
+}
+
+// allows applies the parts of the rule that are not finer than its unit.
+func (r *rule) allows(at time.Time, unit time.Duration) bool {
+	contains := func(numbers []int, values ...int) bool {
+		return len(numbers) == 0 || slices.ContainsFunc(values, func(n int) bool { return slices.Contains(numbers, n) })
+	}
+	days := time.Date(at.Year(), at.Month()+1, 0, 0, 0, 0, 0, time.UTC).Day()
+	year := time.Date(at.Year(), 12, 31, 0, 0, 0, 0, time.UTC).YearDay()
+	if !contains(r.byMonth, int(at.Month())) || !contains(r.byMonthDay, at.Day(), at.Day()-days-1) ||
+		!contains(r.byYearDay, at.YearDay(), at.YearDay()-year-1) || !contains(r.byHour, at.Hour()) {
+		return false
+	}
+	if unit <= time.Minute && !contains(r.byMinute, at.Minute()) || unit == time.Second && !contains(r.bySecond, at.Second()) {
+		return false
+	}
+	monday := (int(at.Weekday()) + 6) % 7
+	return len(r.byDay) == 0 || slices.ContainsFunc(r.byDay, func(d weekday) bool { return weekdayNumber(d.day) == monday })
+}

@@ -1,0 +1,106 @@
+package plan
+
+import (
+	"slices"
+	"time"
+
+	"github.com/calferry/calferry/pkg/event"
+)
+
+// groups maps the events, one UID at a time, in the order in which the UIDs appear.
+func (m *mapper) groups() {
+	byUID := make(map[string][]*source, len(m.sources))
+	var order []string
+	for _, src := range m.sources {
+		if src.uid == "" {
+			continue
+		}
+		if byUID[src.uid] == nil {
+			order = append(order, src.uid)
+		}
+		byUID[src.uid] = append(byUID[src.uid], src)
+	}
+	for _, src := range m.sources {
+		if src.uid == "" {
+			m.group([]*source{src})
+		}
+	}
+	for _, uid := range order {
+		m.group(byUID[uid])
+	}
+}
+
+// group maps the events of one UID.
+func (m *mapper) group(sources []*source) {
+	var masters, overrides, futures []*source
+	for _, src := range sources {
+		switch {
+		case src.recurrenceID == nil:
+			masters = append(masters, src)
+		case src.future:
+			futures = append(futures, src)
+		default:
+			overrides = append(overrides, src)
+		}
+	}
+	if len(masters) == 0 {
+		masters, overrides = promote(overrides)
+	}
+	masters = versions(masters)
+
+	var all []*master
+	for _, src := range masters {
+		key := m.key(src)
+		if len(masters) > 1 && src.uid != "" && key == src.uid {
+			key = m.uniqueKey(src.uid + "|" + contentKey(src))
+		}
+		if src.cancelled {
+			m.plan.Withdrawn = append(m.plan.Withdrawn, key)
+			continue
+		}
+		all = append(all, m.masters(src, key)...)
+	}
+	if len(all) == 0 && len(masters) > 0 {
+		// The series is cancelled, filtered or unreadable, and its instances with it.
+		return
+	}
+	slices.SortStableFunc(futures, newer)
+	for _, src := range futures {
+		all = m.split(all, src)
+	}
+	m.overrides(all, overrides)
+	for _, made := range all {
+		m.finish(made)
+	}
+}
+
+// promote makes events with RECURRENCE-ID and a rule of their own masters, when the UID has no other:
+// Outlook exports copies of series like that.
+func promote(overrides []*source) (masters, rest []*source) {
+	for _, src := range overrides {
+		if src.component.First("RRULE") != nil && !src.cancelled {
+			src.recurrenceID = nil
+			masters = append(masters, src)
+			continue
+		}
+		rest = append(rest, src)
+	}
+	return masters, rest
+}
+
+// master is a single event or a series on its way into the plan.
+type master struct {
+	src   *source
+	key   string
+	body  event.Body
+	start moment
+	end   moment
+	// series is nil for single events.
+	series *series
+	// sets are the rules that an expansion wrote out; nil when the series has its own rule.
+	sets []*series
+	// expandedUntil is where an expansion ends that is not complete.
+	expandedUntil time.Time
+	cancelled     []string
+	overrides     []event.Desired
+}

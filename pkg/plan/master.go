@@ -1,0 +1,161 @@
+package plan
+
+import (
+	"strings"
+	"time"
+
+	"github.com/calferry/calferry/pkg/event"
+	"github.com/calferry/calferry/pkg/ical"
+)
+
+// masters maps one event without RECURRENCE-ID. It gives several when Google cannot take the event as one:
+// an hourly rule becomes a daily one for each hour.
+func (m *mapper) masters(src *source, key string) []*master {
+	if !m.filter.keeps(src) {
+		return nil
+	}
+	recurring := src.component.First("RRULE") != nil || src.component.First("RDATE") != nil
+	start, end, ok := m.times(src, recurring)
+	if !ok {
+		m.skip(src, "unreadable-start", "the event has no start that can be read")
+		return nil
+	}
+	if !start.inYears() && !(recurring && start.wall.Year() < minYear) {
+		m.skip(src, "year-out-of-range", "the event starts outside of the years 1900 to 2100")
+		return nil
+	}
+	made := &master{src: src, key: key, start: start, end: end, body: m.body(src, start, end)}
+	if !recurring {
+		return []*master{made}
+	}
+	return m.recur(made)
+}
+
+// times are start and end of an event. The end is never before the start, and after it for whole days.
+func (m *mapper) times(src *source, recurring bool) (start, end moment, ok bool) {
+	c := src.component
+	property := c.First("DTSTART")
+	if property == nil && src.recurrenceID != nil {
+		property = src.recurrenceID
+	}
+	start, ok = m.moment(src, property, !recurring)
+	if !ok {
+		return start, end, false
+	}
+	until, given := m.moment(src, c.First("DTEND"), true)
+	if given && !until.inYears() && until.wall.Year() > maxYear {
+		last := time.Date(maxYear, 12, 31, 0, 0, 0, 0, time.UTC)
+		until = moment{allDay: until.allDay, wall: last, zone: time.UTC, at: last}
+	}
+	lasts, measured := parseLength(c.Value("DURATION"))
+	if microsoftDay(c) && !start.allDay && midnight(start) && (!given || !until.allDay && midnight(until)) {
+		start = start.dayOf()
+		if given {
+			until = until.dayOf()
+		}
+	}
+	if start.allDay {
+		return start, m.endDay(src, start, until, given, lasts, measured), true
+	}
+	switch {
+	case given && until.allDay:
+		end = m.local(until.wall, start.zone, true)
+		end.nameless = start.nameless
+	case given:
+		end = until
+	case measured && !lasts.negative:
+		end = m.local(start.wall.AddDate(0, 0, lasts.days), start.zone, true)
+		end.at = end.at.Add(lasts.exact)
+		end.wall = wallOf(end.at, end.zone)
+		end.nameless = start.nameless
+	default:
+		end = start
+	}
+	if end.at.Before(start.at) {
+		m.warn(src, "end-before-start", "the event ends before it starts; it is taken to end at its start")
+		end = start
+	}
+	return start, end, true
+}
+
+// endDay is the exclusive end of whole days.
+func (m *mapper) endDay(src *source, start, until moment, given bool, lasts length, measured bool) moment {
+	last := start.wall
+	switch {
+	case given:
+		last = until.wall.Truncate(day)
+		if !until.allDay && until.wall.After(last) && last.After(start.wall) {
+			last = last.AddDate(0, 0, 1)
+		}
+		if last.Before(start.wall) {
+			m.warn(src, "end-before-start", "the event ends before it starts; it is taken to last one day")
+		}
+	case measured && !lasts.negative:
+		last = last.AddDate(0, 0, lasts.days+int((lasts.exact+day-1)/day))
+	}
+	if !last.After(start.wall) {
+		last = start.wall.AddDate(0, 0, 1)
+	}
+	return moment{allDay: true, wall: last, zone: time.UTC, at: last}
+}
+
+func microsoftDay(c *ical.Component) bool {
+	return strings.EqualFold(c.Value("X-MICROSOFT-CDO-ALLDAYEVENT"), "TRUE")
+}
+
+func midnight(m moment) bool { return m.wall.Equal(m.wall.Truncate(day)) }
+
+// finish puts a master and its overrides into the plan.
+func (m *mapper) finish(made *master) {
+	desired := event.Desired{Key: made.key, Body: made.body, Cancelled: made.cancelled, ExpandedUntil: made.expandedUntil}
+	if made.series != nil {
+		m.limitDates(made)
+		desired.Body.Recurrence = made.series.lines()
+	}
+	if len(desired.Body.Recurrence) == 0 {
+		desired.NextStart, desired.LastEnd = m.moments(made.start, made.end)
+	} else {
+		desired.NextStart, desired.LastEnd, desired.Endless = made.series.span(m.settings.Now, made.end.at.Sub(made.start.at), m.left)
+		if !made.expandedUntil.IsZero() {
+			desired.LastEnd, desired.Endless = time.Time{}, true
+		}
+		if made.series.allDay {
+			desired.NextStart, desired.LastEnd = m.midnight(desired.NextStart), m.midnight(desired.LastEnd)
+		}
+	}
+	if !m.inWindow(&desired) {
+		m.plan.OutOfWindow = append(m.plan.OutOfWindow, desired.Key)
+		for i := range made.overrides {
+			m.plan.OutOfWindow = append(m.plan.OutOfWindow, made.overrides[i].Key)
+		}
+		return
+	}
+	m.add(desired)
+	for i := range made.overrides {
+		m.add(made.overrides[i])
+	}
+}
+
+// moments are the instants of start and end; whole days begin at midnight of the calendar's zone.
+func (m *mapper) moments(start, end moment) (from, to time.Time) {
+	if start.allDay {
+		return m.midnight(start.wall), m.midnight(end.wall)
+	}
+	return start.at.UTC(), end.at.UTC()
+}
+
+func (m *mapper) midnight(wall time.Time) time.Time {
+	if wall.IsZero() {
+		return wall
+	}
+	return instantOf(wall, m.calendarZone).UTC()
+}
+
+// inWindow applies the window of the options.
+func (m *mapper) inWindow(desired *event.Desired) bool {
+	past, future := m.options.GetWindowPastDays(), m.options.GetWindowFutureDays()
+	if past > 0 && !desired.Endless && !desired.LastEnd.After(m.settings.Now.AddDate(0, 0, -int(past))) {
+		return false
+	}
+	return future == 0 || desired.NextStart.Before(m.settings.Now.AddDate(0, 0, int(future)))
+}

@@ -1,0 +1,362 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/calferry/calferry/pkg/ical"
+)
+
+// recur gives a master its series: natively where Google takes the rule, else as a list of dates.
+func (m *mapper) recur(made *master) []*master {
+	src, c := made.src, made.src.component
+	base := series{zone: made.start.zone, allDay: made.start.allDay, start: made.start.wall}
+	rules := m.rules(src, "RRULE", made.start)
+	without := m.rules(src, "EXRULE", made.start)
+	if base.start.Year() < minYear && !m.clipStart(made, &base, rules) {
+		return nil
+	}
+	var singles []*master
+	base.rdates, singles = m.additions(made, &base)
+
+	own := base
+	made.series = &own
+	switch {
+	case len(rules) == 0 && len(without) == 0 && !made.start.nameless:
+		if len(own.rdates) == 0 {
+			made.series = nil
+		}
+	case len(rules) == 1 && len(without) == 0 && !made.start.nameless:
+		own.rule = m.rewrite(rules[0], &base)
+		if own.rule.native() {
+			break
+		}
+		if hours := m.hours(made, own.rule); hours != nil {
+			for _, each := range hours {
+				m.exclude(each, c)
+			}
+			return append(hours, singles...)
+		}
+		fallthrough
+	default:
+		if !m.expand(made, &base, rules, without) {
+			m.skip(src, "rule-too-dense", "the rule has more instances than can be written out as dates")
+			return singles
+		}
+	}
+	if made.series != nil {
+		m.exclude(made, c)
+	}
+	return append([]*master{made}, singles...)
+}
+
+// rules reads the rules of one kind. Bad ones are left out; the event keeps its own start.
+func (m *mapper) rules(src *source, name string, start moment) []*rule {
+	var rules []*rule
+	var lines []string
+	for i := range src.component.Properties {
+		property := &src.component.Properties[i]
+		if property.Name != name {
+			continue
+		}
+		r, err := parseRule(property.Value)
+		if err != nil {
+			m.note(Note{Line: property.Line, Key: src.uid, Kind: NoteWarning, Code: "bad-rrule", Text: err.Error()})
+			continue
+		}
+		if len(r.dropped) > 0 {
+			m.note(Note{Line: property.Line, Key: src.uid, Kind: NoteWarning, Code: "bad-rrule-part",
+				Text: "parts of the rule mean nothing and are dropped: " + clip(strings.Join(r.dropped, ", "), 100)})
+		}
+		if !m.until(r, start) {
+			continue
+		}
+		if line := r.line(start.allDay); !slices.Contains(lines, line) && len(rules) < 20 {
+			lines = append(lines, line)
+			rules = append(rules, r)
+		}
+	}
+	return rules
+}
+
+// until gives UNTIL the meaning that the start of the series asks for. False: the rule ended before.
+func (m *mapper) until(r *rule, start moment) bool {
+	if r.rawUntil == "" {
+		return true
+	}
+	s, ok := parseStamp(r.rawUntil)
+	if !ok {
+		r.dropped = append(r.dropped, "UNTIL="+r.rawUntil)
+		return true
+	}
+	switch {
+	case start.allDay:
+		r.until = m.dayOfStamp(s)
+	case s.allDay:
+		r.until = instantOf(s.wall.Add(day-time.Second), start.zone)
+	case s.hasOffset:
+		r.until = s.wall.Add(-s.offset)
+	default:
+		r.until = instantOf(s.wall, start.zone)
+	}
+	return !r.until.Before(start.at)
+}
+
+// dayOfStamp is the day that a date-time means in a series of whole days.
+func (m *mapper) dayOfStamp(s stamp) time.Time {
+	if s.allDay || !s.hasOffset {
+		return s.wall.Truncate(day)
+	}
+	if clock := s.wall.Sub(s.wall.Truncate(day)); s.offset != 0 || clock == 0 || clock == day-time.Second {
+		return s.wall.Truncate(day)
+	}
+	return wallOf(s.wall, m.calendarZone).Truncate(day)
+}
+
+// clipStart moves a series that began before the planned years into them. False: it cannot.
+func (m *mapper) clipStart(made *master, base *series, rules []*rule) bool {
+	if len(rules) == 1 && rules[0].count == 0 {
+		whole := *base
+		whole.rule = rules[0]
+		for at := range whole.instances(time.Date(minYear, 1, 1, 0, 0, 0, 0, time.UTC), m.left) {
+			shift := at.Sub(base.start)
+			base.start = at
+			made.start = m.shifted(made.start, shift)
+			made.end = m.shifted(made.end, shift)
+			made.body.Start, made.body.End = made.start.time(), made.end.time()
+			return true
+		}
+	}
+	m.skip(made.src, "year-out-of-range", "the event starts outside of the years 1900 to 2100")
+	return false
+}
+
+// shifted is a moment later by the clock on the wall.
+func (m *mapper) shifted(at moment, by time.Duration) moment {
+	if at.allDay {
+		at.wall = at.wall.Add(by)
+		at.at = at.wall
+		return at
+	}
+	shifted := m.local(at.wall.Add(by), at.zone, false)
+	shifted.nameless = at.nameless
+	return shifted
+}
+
+// rewrite says a rule in a way that Google takes, where that is possible.
+func (m *mapper) rewrite(r *rule, base *series) *rule {
+	r = m.oneEnd(r, base)
+	if (r.scale == "GREGORIAN" || r.scale == "") && (r.skip == "OMIT" || r.skip == "") {
+		r.scale, r.skip = "", ""
+	}
+	switch {
+	case r.freq == "HOURLY" && r.plain() && r.interval%24 == 0:
+		r.freq, r.interval = "DAILY", r.interval/24
+	case r.freq == "MINUTELY" && r.plain() && r.interval%(24*60) == 0:
+		r.freq, r.interval = "DAILY", r.interval/(24*60)
+	case r.freq == "HOURLY" || r.freq == "MINUTELY" || r.freq == "SECONDLY":
+		return r
+	}
+	r.byHour = dropSame(r.byHour, base.start.Hour(), base.allDay)
+	r.byMinute = dropSame(r.byMinute, base.start.Minute(), base.allDay)
+	r.bySecond = dropSame(r.bySecond, base.start.Second(), base.allDay)
+	r.yearDayToMonth()
+	return r
+}
+
+// dropSame drops a BYHOUR and its like that only repeats what the start says.
+func dropSame(numbers []int, own int, allDay bool) []int {
+	if allDay || len(numbers) == 1 && numbers[0] == own {
+		return nil
+	}
+	return numbers
+}
+
+// plain rules have no BY part.
+func (r *rule) plain() bool {
+	return len(r.byDay)+len(r.byMonth)+len(r.byMonthDay)+len(r.bySetPos)+len(r.byYearDay)+len(r.byWeekNo)+
+		len(r.byHour)+len(r.byMinute)+len(r.bySecond) == 0 && r.scale == "" && r.skip == ""
+}
+
+// yearDayToMonth replaces days of the year before 29 February by their dates.
+func (r *rule) yearDayToMonth() {
+	if r.freq != "YEARLY" || len(r.byYearDay) == 0 || len(r.byMonth)+len(r.byMonthDay)+len(r.byDay)+len(r.byWeekNo)+len(r.bySetPos) > 0 {
+		return
+	}
+	var days []int
+	month := 0
+	for _, n := range r.byYearDay {
+		at := time.Date(2001, 1, n, 0, 0, 0, 0, time.UTC)
+		if n < 1 || n > 59 || month != 0 && int(at.Month()) != month {
+			return
+		}
+		month = int(at.Month())
+		days = append(days, at.Day())
+	}
+	r.byYearDay, r.byMonth, r.byMonthDay = nil, []int{month}, days
+}
+
+// oneEnd keeps the earlier of COUNT and UNTIL: the standard forbids both.
+func (m *mapper) oneEnd(r *rule, base *series) *rule {
+	made := *r
+	if made.count == 0 || made.until.IsZero() {
+		return &made
+	}
+	const worthCounting = 1_000
+	if made.count > worthCounting {
+		made.count = 0
+		return &made
+	}
+	bounded := *base
+	bounded.rdates, bounded.rule = nil, &made
+	seen := 0
+	for range bounded.ruled(base.start, m.left) {
+		seen++
+	}
+	if seen < made.count {
+		made.count = 0
+	} else {
+		made.until = time.Time{}
+	}
+	return &made
+}
+
+// exclude gives a series its EXDATEs, in its own zone and type, sorted; those that exclude nothing are
+// left out.
+func (m *mapper) exclude(made *master, c *ical.Component) {
+	s := made.series
+	var walls []time.Time
+	for i := range c.Properties {
+		property := &c.Properties[i]
+		if property.Name != "EXDATE" {
+			continue
+		}
+		for item := range strings.SplitSeq(property.Value, ",") {
+			walls = append(walls, m.wallsOf(made, property, item)...)
+		}
+	}
+	if len(walls) == 0 {
+		return
+	}
+	walls = sortTimes(walls)
+	member := s.has(walls, m.left)
+	for _, wall := range walls {
+		if member[wall] {
+			s.exdates = append(s.exdates, wall)
+		}
+	}
+	s.sort()
+}
+
+// wallsOf are the instances of a series that a date or time names: one, or for a date in a series with
+// times those of that day.
+func (m *mapper) wallsOf(made *master, property *ical.Property, item string) []time.Time {
+	s := made.series
+	at, ok := m.momentOf(made.src, property, item, false)
+	switch {
+	case !ok:
+		return nil
+	case s.allDay:
+		stamp, _ := parseStamp(item)
+		return []time.Time{m.dayOfStamp(stamp)}
+	case !at.allDay:
+		if at.zone == s.zone {
+			return []time.Time{at.wall}
+		}
+		return []time.Time{wallOf(at.at, s.zone)}
+	}
+	var walls []time.Time
+	for wall := range s.instances(at.wall, m.left) {
+		if !wall.Before(at.wall.Add(day)) {
+			break
+		}
+		walls = append(walls, wall)
+	}
+	return walls
+}
+
+// additions are the RDATEs of a series, and events of their own for periods that last otherwise.
+func (m *mapper) additions(made *master, base *series) (walls []time.Time, singles []*master) {
+	bare := *made
+	bare.series = base
+	c := made.src.component
+	for i := range c.Properties {
+		property := &c.Properties[i]
+		if property.Name != "RDATE" {
+			continue
+		}
+		for item := range strings.SplitSeq(property.Value, ",") {
+			from, to, period := strings.Cut(item, "/")
+			at, ok := m.momentOf(made.src, property, from, false)
+			if !ok || !at.inYears() {
+				continue
+			}
+			wall := at.wall
+			switch {
+			case base.allDay:
+				stamp, _ := parseStamp(from)
+				wall = m.dayOfStamp(stamp)
+			case at.allDay:
+				wall = at.wall.Add(base.start.Sub(base.start.Truncate(day)))
+			case at.zone != base.zone:
+				wall = wallOf(at.at, base.zone)
+			}
+			if period && !base.allDay {
+				if single := m.period(made, property, base, wall, to); single != nil {
+					singles = append(singles, single)
+					continue
+				}
+			}
+			if !wall.Equal(base.start) {
+				walls = append(walls, wall)
+			}
+		}
+	}
+	return sortTimes(walls), singles
+}
+
+// period is the event of an RDATE that does not last as long as the series; nil if it does.
+func (m *mapper) period(made *master, property *ical.Property, base *series, wall time.Time, to string) *master {
+	start := m.local(wall, base.zone, true)
+	start.nameless = made.start.nameless
+	end := start
+	if lasts, ok := parseLength(to); ok {
+		end.at = start.at.Add(lasts.total())
+		end.wall = wallOf(end.at, end.zone)
+	} else if until, ok := m.momentOf(made.src, property, to, true); ok && !until.allDay {
+		end = until
+	}
+	if end.at.Before(start.at) || end.at.Sub(start.at) == made.end.at.Sub(made.start.at) || len(to) == 0 {
+		return nil
+	}
+	single := &master{src: made.src, key: m.uniqueKey(made.key + "|" + base.instance(wall) + "|period"), start: start, end: end, body: made.body}
+	single.body.Start, single.body.End = start.time(), end.time()
+	return single
+}
+
+// Dates in a recurrence: as many as Google is known to take, with room to spare.
+const (
+	maxExclusions = 500
+	maxRecurrence = 60_000
+)
+
+// limitDates keeps the recurrence within Google's size: what is long past goes first. The limit moves
+// once a year, so that it does not change the event every day.
+func (m *mapper) limitDates(made *master) {
+	s := made.series
+	size := func() int { return 17 * (len(s.exdates) + len(s.rdates)) }
+	if len(s.exdates) <= maxExclusions && size() <= maxRecurrence {
+		return
+	}
+	old := time.Date(m.settings.Now.Year()-1, 1, 1, 0, 0, 0, 0, time.UTC)
+	before := func(at time.Time) bool { return at.Before(old) }
+	s.exdates = slices.DeleteFunc(s.exdates, before)
+	if size() > maxRecurrence {
+		s.rdates = slices.DeleteFunc(s.rdates, before)
+		const most = maxRecurrence / 17 / 2
+		s.exdates = s.exdates[:min(len(s.exdates), most)]
+		s.rdates = s.rdates[:min(len(s.rdates), most)]
+	}
+	m.warn(made.src, "too-many-dates", "the series lists more dates than Google takes; those long past, or far off, are left out")
+}
