@@ -109,8 +109,8 @@ func (b *Binding) Accept(other *Binding) {
 	}
 }
 
-// IgnoreSections lets the file have keys below these names: they belong to services that this program does
-// not run, and one file may serve all.
+// IgnoreSections lets the file have unknown keys below these names: they belong to services that this program
+// does not run, and one file may serve all.
 func (b *Binding) IgnoreSections(names ...string) { b.ignored = append(b.ignored, names...) }
 
 func (b *Binding) walk(v reflect.Value) error {

@@ -38,7 +38,6 @@ func (b *Binding) loadNode(path, prefix string, n *yaml.Node) error {
 		at := fmt.Sprintf("%s:%d", path, k.Line)
 		f, secretFile := b.byKey[key], b.byKey[strings.TrimSuffix(key, "_file")]
 		switch {
-		case prefix == "" && f == nil && slices.Contains(b.ignored, key):
 		case f != nil && v.Kind == yaml.ScalarNode:
 			errs = append(errs, f.set(v.Value, FromFile, at))
 		case f != nil && v.Kind == yaml.SequenceNode:
@@ -52,11 +51,17 @@ func (b *Binding) loadNode(path, prefix string, n *yaml.Node) error {
 		case slices.Contains(b.accepted, key), slices.Contains(b.accepted, strings.TrimSuffix(key, "_file")):
 		case v.Kind == yaml.MappingNode && b.isSection(key):
 			errs = append(errs, b.loadNode(path, key+".", v))
+		case slices.Contains(b.ignored, section(key)):
 		default:
 			errs = append(errs, fmt.Errorf("%s: unknown key %q%s", at, key, b.suggest(key)))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+func section(key string) string {
+	name, _, _ := strings.Cut(key, ".")
+	return name
 }
 
 func (b *Binding) isSection(key string) bool {

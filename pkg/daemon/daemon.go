@@ -128,31 +128,42 @@ func Run(ctx context.Context, name string, s Settings, log *slog.Logger, open fu
 	return h.group.Run(ctx)
 }
 
+// sections of a configuration file that serves all services, each with the services that know every key in it;
+// what another service's section holds is its own affair.
+var sections = map[string]string{
+	"fetcher": "fetcher", "feed": "fetcher", "writer": "writer", "pace": "writer", "redis": "writer", "state": "state",
+	"google": "", "keys": "", "provision": "", "data": "", "simulator": "", "up": "",
+}
+
 // Main is the main function of a service's own binary: it reads the settings from args, the environment and
-// the file that --config names, runs the service until a signal, and returns the exit code. ignored are the
-// sections of the file that belong to other services.
-func Main(name string, args []string, stderr io.Writer, extra []any, ignored []string, open func(context.Context, *Host) (Service, error)) int {
+// the file that --config names, runs the service until a signal, and returns the exit code. settings is a
+// struct for pkg/config, filled before open is called.
+func Main(name string, args []string, stderr io.Writer, settings any, open func(context.Context, *Host) (Service, error)) int {
 	ctx, stop := lifecycle.Signals(context.Background())
 	defer stop()
-	if err := run(ctx, name, args, stderr, extra, ignored, open); err != nil && !errors.Is(err, pflag.ErrHelp) {
+	if err := run(ctx, name, args, stderr, settings, open); err != nil && !errors.Is(err, pflag.ErrHelp) {
 		_, _ = fmt.Fprintf(stderr, "%s: %v\n", name, err)
 		return 1
 	}
 	return 0
 }
 
-func run(ctx context.Context, name string, args []string, stderr io.Writer, extra []any, ignored []string, open func(context.Context, *Host) (Service, error)) error {
+func run(ctx context.Context, name string, args []string, stderr io.Writer, settings any, open func(context.Context, *Host) (Service, error)) error {
 	s := Settings{}
 	flags := pflag.NewFlagSet(name, pflag.ContinueOnError)
 	flags.SetOutput(stderr)
 	file := flags.String("config", os.Getenv("CALFERRY_CONFIG"), "YAML configuration file [CALFERRY_CONFIG]")
-	binding, err := config.Bind(flags, append([]any{&s}, extra...)...)
+	binding, err := config.Bind(flags, &s, settings)
 	if err != nil {
 		return err
 	}
-	binding.IgnoreSections(ignored...)
+	for section, owner := range sections {
+		if owner != name {
+			binding.IgnoreSections(section)
+		}
+	}
 	if err := flags.Parse(args); err != nil {
-		return err
+		return fmt.Errorf("%w; --help lists the flags", err)
 	}
 	if flags.NArg() > 0 {
 		return fmt.Errorf("unknown argument %q; --help lists the flags", flags.Arg(0))
