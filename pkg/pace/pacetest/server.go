@@ -4,7 +4,7 @@ package pacetest
 
 import (
 	"bytes"
-	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -72,9 +72,12 @@ func Real(t testing.TB, args ...string) *Server {
 		<-ended
 	})
 
-	client := connect(t, "unix", socket)
 	deadline := time.After(10 * time.Second)
-	for client.Ping(t.Context()).Err() != nil {
+	for {
+		if connection, err := net.Dial("unix", socket); err == nil {
+			_ = connection.Close()
+			break
+		}
 		select {
 		case err := <-ended:
 			ended <- err
@@ -84,7 +87,7 @@ func Real(t testing.TB, args ...string) *Server {
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
-	return &Server{Name: "redis-server", Client: client}
+	return &Server{Name: "redis-server", Client: connect(t, "unix", socket)}
 }
 
 // Stop makes the server unreachable for the rest of the test.
@@ -100,12 +103,9 @@ func (s *Server) Stop(t testing.TB) {
 
 func connect(t testing.TB, network, address string) redis.UniversalClient {
 	client := redis.NewClient(&redis.Options{
-		Network: network, Addr: address, MaxRetries: 1, ContextTimeoutEnabled: true,
+		Network: network, Addr: address, MaxRetries: 1, DialerRetries: 1, ContextTimeoutEnabled: true,
 		DialTimeout: time.Second, ReadTimeout: 2 * time.Second, WriteTimeout: 2 * time.Second,
 	})
 	t.Cleanup(func() { _ = client.Close() })
 	return client
 }
-
-// String names the server in messages of tests.
-func (s *Server) String() string { return fmt.Sprintf("on %s", s.Name) }
