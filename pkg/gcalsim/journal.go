@@ -97,6 +97,7 @@ func (j *journal) open(r Request) *Request {
 		j.ring[j.head] = rec
 		j.head = (j.head + 1) % j.limit
 	}
+	j.announce()
 	return rec
 }
 
@@ -186,8 +187,15 @@ func (s *Sim) MaxInFlight(calendar string) int { return s.Stats(calendar).MaxInF
 
 // Await returns once n finished requests match, with all that do, or with the error of ctx.
 func (s *Sim) Await(ctx context.Context, m Match, n int) ([]Request, error) {
+	return s.await(ctx, n, func(r *Request) bool { return !r.Done.IsZero() && m.matches(r) })
+}
+
+// Arrived is Await for requests that need not be finished. Match.Where sees them as they are by then.
+func (s *Sim) Arrived(ctx context.Context, m Match, n int) ([]Request, error) { return s.await(ctx, n, m.matches) }
+
+func (s *Sim) await(ctx context.Context, n int, keep func(*Request) bool) ([]Request, error) {
 	for {
-		found, changed := s.journal.since(0, func(r *Request) bool { return !r.Done.IsZero() && m.matches(r) })
+		found, changed := s.journal.since(0, keep)
 		if len(found) >= n {
 			return found, nil
 		}
