@@ -30,7 +30,7 @@ func TestASecondRefusalMeansReconnect(t *testing.T) {
 		r := newRig(t)
 		r.wallet.tokens = tokens
 		_, err := r.Insert(t.Context(), upsert("uid", "turn-1", meeting()))
-		require.False(t, fails(t, err, gcal.AuthRevoked).Ambiguous)
+		require.False(t, failure(t, err, gcal.AuthRevoked).Ambiguous)
 		require.Equal(t, []string{"expired"}, r.wallet.refused(), name)
 	}
 	r := newRig(t)
@@ -56,7 +56,7 @@ func TestFailuresToGetAToken(t *testing.T) {
 		r := newRig(t)
 		r.wallet.err = test.err
 		_, err := r.Insert(t.Context(), upsert("uid", "turn-1", meeting()))
-		require.False(t, fails(t, err, test.class).Ambiguous, "without a token nothing was sent")
+		require.False(t, failure(t, err, test.class).Ambiguous, "without a token nothing was sent")
 		require.Empty(t, r.Log())
 	}
 }
@@ -67,7 +67,7 @@ func TestAnEndedContextSendsNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := r.Insert(ctx, upsert("uid", "turn-1", meeting()))
-	require.False(t, fails(t, err, gcal.Transient).Ambiguous)
+	require.False(t, failure(t, err, gcal.Transient).Ambiguous)
 	require.ErrorIs(t, err, context.Canceled)
 	require.Empty(t, r.Log())
 }
@@ -85,7 +85,7 @@ func TestACallThatIsCancelledInFlightIsAmbiguous(t *testing.T) {
 	_, err := held.Wait(t.Context())
 	require.NoError(t, err)
 	cancel()
-	e := fails(t, <-done, gcal.Transient)
+	e := failure(t, <-done, gcal.Transient)
 	require.True(t, e.Ambiguous)
 	require.Equal(t, "cancelled context", e.Reason)
 	held.Release()

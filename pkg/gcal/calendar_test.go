@@ -75,10 +75,10 @@ func TestPatchMovesTheEtagEvenWhenNothingElseChanges(t *testing.T) {
 	require.Equal(t, 3, units)
 
 	_, err = r.Patch(t.Context(), ev, first.Etag, false)
-	e := fails(t, err, gcal.Conflict)
+	e := failure(t, err, gcal.Conflict)
 	require.Equal(t, 412, e.Status)
 	require.False(t, e.Ambiguous)
-	require.Equal(t, 412, fails(t, r.Delete(t.Context(), ev.ID, first.Etag), gcal.Conflict).Status)
+	require.Equal(t, 412, failure(t, r.Delete(t.Context(), ev.ID, first.Etag), gcal.Conflict).Status)
 
 	ev.Props.Turn = ""
 	_, err = r.Patch(t.Context(), ev, second.Etag, false)
@@ -159,20 +159,20 @@ func TestDeletedEvents(t *testing.T) {
 	ctx := t.Context()
 	ev, _ := r.insert("uid", meeting())
 	require.NoError(t, r.Delete(ctx, ev.ID, ""))
-	require.Equal(t, 410, fails(t, r.Delete(ctx, ev.ID, ""), gcal.Gone).Status)
+	require.Equal(t, 410, failure(t, r.Delete(ctx, ev.ID, ""), gcal.Gone).Status)
 
 	remote, err := r.Get(ctx, ev.ID)
 	require.NoError(t, err)
 	require.True(t, remote.Cancelled())
 
 	_, err = r.Insert(ctx, ev)
-	require.Equal(t, 409, fails(t, err, gcal.Conflict).Status)
+	require.Equal(t, 409, failure(t, err, gcal.Conflict).Status)
 
 	// Google says only "forbidden"; the client asks on.
 	ev.Props.Turn = "turn-2"
 	r.sent()
 	_, err = r.Patch(ctx, ev, "", false)
-	require.Equal(t, gcal.ReasonCancelled, fails(t, err, gcal.Conflict).Reason)
+	require.Equal(t, gcal.ReasonCancelled, failure(t, err, gcal.Conflict).Reason)
 	kinds, _ := r.sent()
 	require.Equal(t, []string{"patch", "get"}, kinds)
 	require.Empty(t, r.Events(work))
@@ -226,7 +226,7 @@ func TestRefusedEvents(t *testing.T) {
 		body := meeting()
 		spoil(body)
 		_, err := r.Insert(t.Context(), upsert(name, "turn-1", body))
-		e := fails(t, err, gcal.EventRefused)
+		e := failure(t, err, gcal.EventRefused)
 		require.Equal(t, name, e.Reason)
 		require.False(t, e.Ambiguous)
 	}
@@ -246,7 +246,7 @@ func TestThrottles(t *testing.T) {
 		rule.RetryAfter = 7 * time.Second
 		scripted := r.Fail(rule)
 		_, err := r.Insert(t.Context(), upsert("uid", "turn-1", meeting()))
-		e := fails(t, err, want.Class)
+		e := failure(t, err, want.Class)
 		require.Equal(t, want.Scope, e.Scope, fault)
 		require.Equal(t, 7*time.Second, e.RetryAfter, fault)
 		require.False(t, e.Ambiguous, fault)
@@ -272,7 +272,7 @@ func TestAmbiguousWrites(t *testing.T) {
 		scripted := r.Fail(rule)
 		ev := upsert(string(fault), "turn-1", meeting())
 		_, err := r.Insert(t.Context(), ev)
-		e := fails(t, err, gcal.Transient)
+		e := failure(t, err, gcal.Transient)
 		require.True(t, e.Ambiguous, fault)
 		require.Equal(t, reason, e.Reason, fault)
 		scripted.Remove()
@@ -282,7 +282,7 @@ func TestAmbiguousWrites(t *testing.T) {
 		rule = always(fault, gcalsim.OpGet)
 		scripted = r.Fail(rule)
 		_, err = r.Get(t.Context(), ev.ID)
-		require.False(t, fails(t, err, gcal.Transient).Ambiguous, "a read changes nothing: %s", fault)
+		require.False(t, failure(t, err, gcal.Transient).Ambiguous, "a read changes nothing: %s", fault)
 		scripted.Remove()
 	}
 	require.Len(t, r.Events(work), 5)
@@ -292,10 +292,10 @@ func TestAWriteThatNobodyReceivedDidNotHappen(t *testing.T) {
 	t.Parallel()
 	transport := gcal.NewTransport()
 	t.Cleanup(transport.CloseIdleConnections)
-	client, err := gcal.New(gcal.Config{Endpoint: "http://127.0.0.1:1", Transport: transport, OnRequest: func(string, int) { panic("nothing is sent") }}, &wallet{tokens: []string{"token"}})
+	client, err := gcal.New(gcal.Config{Endpoint: "http://127.0.0.1:1", Transport: transport, OnRequest: func(string, int) { t.Error("nothing can have been sent") }}, &wallet{tokens: []string{"token"}})
 	require.NoError(t, err)
 	_, err = client.Calendar(account, work).Insert(t.Context(), upsert("uid", "turn-1", meeting()))
-	require.False(t, fails(t, err, gcal.Transient).Ambiguous)
+	require.False(t, failure(t, err, gcal.Transient).Ambiguous)
 	require.NotContains(t, err.Error(), "example.com", "the calendar's name stays out of logs")
 }
 
@@ -336,7 +336,7 @@ func TestAnswersThatLagBehindAreTemporary(t *testing.T) {
 	r := newRig(t)
 	r.Fail(always(gcalsim.FaultNotFound, gcalsim.OpInsert))
 	_, err := r.Insert(t.Context(), upsert("uid", "turn-1", meeting()))
-	require.False(t, fails(t, err, gcal.Transient).Ambiguous)
+	require.False(t, failure(t, err, gcal.Transient).Ambiguous)
 
 	// If asking on is throttled, the answer is a throttle, and no event is taken for gone.
 	r.Fail(always(gcalsim.FaultThrottle429, gcalsim.OpList))
@@ -447,9 +447,9 @@ func TestInfoWithoutAZoneAsksTheCalendar(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		switch req.URL.Path {
 		case "/calendar/v3/calendars/" + work + "/events":
-			fmt.Fprint(w, `{"accessRole":"writer"}`)
+			say(w, `{"accessRole":"writer"}`)
 		case "/calendar/v3/calendars/" + work:
-			fmt.Fprint(w, `{"timeZone":"Asia/Tokyo","summary":"Work"}`)
+			say(w, `{"timeZone":"Asia/Tokyo","summary":"Work"}`)
 		default:
 			w.WriteHeader(http.StatusTeapot)
 		}
@@ -462,9 +462,9 @@ func TestInfoWithoutAZoneAsksTheCalendar(t *testing.T) {
 func TestAPageWithStatus200IsNoSuccess(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{`<html>Please log in</html>`, `{}`, `{"error":{"code":403}}`, ``, `{"id":"another"}`, `"text"`} {
-		cal := serverRig(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) })
+		cal := serverRig(t, func(w http.ResponseWriter, _ *http.Request) { say(w, body) })
 		_, err := cal.Insert(t.Context(), upsert("uid", "turn-1", meeting()))
-		require.True(t, fails(t, err, gcal.Transient).Ambiguous, body)
+		require.True(t, failure(t, err, gcal.Transient).Ambiguous, body)
 	}
 }
 
@@ -472,12 +472,12 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	cal := serverRig(t, func(w http.ResponseWriter, req *http.Request) {
 		if req.URL.Path == "/elsewhere" {
-			panic("the token travelled on")
+			t.Error("the token travelled on")
 		}
 		http.Redirect(w, req, "/elsewhere", http.StatusTemporaryRedirect)
 	})
 	_, err := cal.Insert(t.Context(), upsert("uid", "turn-1", meeting()))
-	require.Equal(t, http.StatusTemporaryRedirect, fails(t, err, gcal.Transient).Status)
+	require.Equal(t, http.StatusTemporaryRedirect, failure(t, err, gcal.Transient).Status)
 }
 
 func TestEndpoints(t *testing.T) {
@@ -494,7 +494,7 @@ func TestEndpoints(t *testing.T) {
 		seen := make(chan string, 1)
 		r := newServer(t, func(w http.ResponseWriter, req *http.Request) {
 			seen <- req.URL.Path + " " + req.UserAgent()
-			fmt.Fprint(w, `{"id":"abcde"}`)
+			say(w, `{"id":"abcde"}`)
 		})
 		transport := gcal.NewTransport()
 		t.Cleanup(transport.CloseIdleConnections)

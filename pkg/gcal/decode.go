@@ -31,8 +31,8 @@ func decode(e *calendar.Event) Remote {
 			Visibility:   orDefault(e.Visibility, "default"),
 		},
 	}
-	if print, err := hex.DecodeString(private[propertyPersonal]); err == nil && len(print) > 0 {
-		r.Personal = print
+	if last, err := hex.DecodeString(private[propertyPersonal]); err == nil && len(last) > 0 {
+		r.Personal = last
 	}
 	// An unreadable time stays zero: nobody decides on it alone.
 	r.Updated, _ = time.Parse(time.RFC3339, e.Updated)

@@ -19,12 +19,12 @@ const partSize = 4
 // as Event.Last.
 func Personal(body *event.Body) []byte {
 	reminders, _ := json.Marshal(body.Reminders) // strings, numbers and booleans always encode
-	var print []byte
+	var out []byte
 	for _, part := range [][]byte{[]byte(body.Status), []byte(body.ColorID), reminders} {
 		sum := sha256.Sum256(part)
-		print = append(print, sum[:partSize]...)
+		out = append(out, sum[:partSize]...)
 	}
-	return print
+	return out
 }
 
 // personal says which of the three fields a write carries.

@@ -2,6 +2,7 @@ package gcal_test
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -133,14 +134,19 @@ func (r *rig) insert(key string, body *event.Body) (gcal.Event, gcal.Remote) {
 	return ev, remote
 }
 
-// fails asserts that err is a failure of a class.
-func fails(t *testing.T, err error, class gcal.Class) *gcal.Error {
+// failure returns err as what it must be, a failure of a class.
+func failure(t *testing.T, err error, class gcal.Class) *gcal.Error {
 	t.Helper()
-	require.Error(t, err)
-	require.IsType(t, &gcal.Error{}, err)
-	e := gcal.Classify(err)
+	var e *gcal.Error
+	require.ErrorAs(t, err, &e)
 	require.Equal(t, class, e.Class, "%v", err)
 	return e
+}
+
+// fails asserts that err is a failure of a class.
+func fails(t *testing.T, err error, class gcal.Class) {
+	t.Helper()
+	_ = failure(t, err, class)
 }
 
 func always(fault gcalsim.Fault, ops ...gcalsim.Op) gcalsim.Rule {
@@ -164,3 +170,6 @@ func serverRig(t *testing.T, handler http.HandlerFunc) *gcal.Calendar {
 	require.NoError(t, err)
 	return client.Calendar(account, work)
 }
+
+// say answers a request. A client that has gone shows in the test by itself.
+func say(w http.ResponseWriter, body string) { _, _ = io.WriteString(w, body) }

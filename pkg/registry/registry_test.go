@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -115,8 +116,8 @@ func (b lossyBucket) Update(ctx context.Context, key string, value []byte, revis
 
 func TestLostAnswerOfAPut(t *testing.T) {
 	t.Parallel()
-	_, real := open(t)
-	js := &lossy{JetStream: real}
+	_, faithful := open(t)
+	js := &lossy{JetStream: faithful}
 	reg, err := registry.Open(t.Context(), js)
 	require.NoError(t, err)
 	ctx := t.Context()
@@ -178,7 +179,7 @@ func TestNewerVersionIsLeftAlone(t *testing.T) {
 
 	_, err = reg.Account(ctx, "a1")
 	require.ErrorIs(t, err, registry.ErrNewer)
-	_, err = reg.UpdateAccount(ctx, "a1", func(*calferryv1.Account) error { panic("not reached") })
+	_, err = reg.UpdateAccount(ctx, "a1", func(*calferryv1.Account) error { return errors.New("reached") })
 	require.ErrorIs(t, err, registry.ErrNewer)
 	require.ErrorIs(t, reg.PutAccount(ctx, &registry.Record[*calferryv1.Account]{Value: &calferryv1.Account{Version: 2, Id: "a1"}}), registry.ErrNewer)
 }
@@ -221,7 +222,7 @@ func TestListYieldsThousandsAndNamesTheBrokenOne(t *testing.T) {
 	for i := range total {
 		data, err := proto.Marshal(&subscription{Version: 1, Id: fmt.Sprintf("s%d", i), Name: strings.Repeat("n", 200)})
 		require.NoError(t, err)
-		_, err = js.PublishAsync("$KV."+streams.BucketSubscriptions+".s"+fmt.Sprint(i), data)
+		_, err = js.PublishAsync("$KV."+streams.BucketSubscriptions+".s"+strconv.Itoa(i), data)
 		require.NoError(t, err)
 	}
 	select {
@@ -248,7 +249,8 @@ func TestListYieldsThousandsAndNamesTheBrokenOne(t *testing.T) {
 	require.Len(t, seen, total-2)
 	require.NotContains(t, seen, "s8")
 
-	for range reg.Subscriptions(ctx) {
+	for _, err := range reg.Subscriptions(ctx) {
+		require.NotErrorIs(t, err, context.Canceled)
 		break // leaving early must not block or leak; see TestMain
 	}
 }
@@ -256,8 +258,8 @@ func TestListYieldsThousandsAndNamesTheBrokenOne(t *testing.T) {
 func TestEmptyBucketLists(t *testing.T) {
 	t.Parallel()
 	reg, _ := open(t)
-	for range reg.Accounts(t.Context()) {
-		t.Fatal("there is nothing to list")
+	for rec, err := range reg.Accounts(t.Context()) {
+		t.Fatalf("there is nothing to list, but got %v, %v", rec, err)
 	}
 }
 

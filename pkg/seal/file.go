@@ -45,7 +45,7 @@ func Load(path string) (*Key, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the key file: %w", err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }() // opened for reading: nothing can be lost
 	info, err := file.Stat()
 	if err != nil {
 		return nil, fmt.Errorf("look at the key file: %w", err)
@@ -79,7 +79,7 @@ func Create(path string) (*Key, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create key file %s: %w", path, err)
 	}
-	defer os.Remove(temporary)
+	defer func() { _ = os.Remove(temporary) }() // its other name, path, is what counts
 	// A link, unlike a rename, fails when the name is taken: of two processes that start together one
 	// creates the key and the other learns of it.
 	if err := os.Link(temporary, path); err != nil {
@@ -140,7 +140,7 @@ func syncDir(dir string) error {
 	if err != nil {
 		return fmt.Errorf("sync the key file's directory: %w", err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }() // opened for reading: nothing can be lost
 	// Some file systems cannot sync a directory; the file itself is synced already.
 	if err := file.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, fs.ErrInvalid) {
 		return fmt.Errorf("sync the key file's directory: %w", err)

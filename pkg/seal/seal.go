@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"github.com/tink-crypto/tink-go/v2/aead"
 	"github.com/tink-crypto/tink-go/v2/keyset"
@@ -113,14 +114,7 @@ func (k *Key) IDs() []uint32 {
 	return ids
 }
 
-func (k *Key) holds(id uint32) bool {
-	for _, held := range k.IDs() {
-		if held == id {
-			return true
-		}
-	}
-	return false
-}
+func (k *Key) holds(id uint32) bool { return slices.Contains(k.IDs(), id) }
 
 // KeyID returns the id of the key that made a sealed value, and whether it looks like one at all.
 func KeyID(sealed []byte) (uint32, bool) {

@@ -101,7 +101,7 @@ func NewBroker(source Source, cfg BrokerConfig) *Broker {
 func (b *Broker) Token(ctx context.Context, account, stale string) (string, error) {
 	var refused []byte
 	if stale != "" {
-		refused = print(stale)
+		refused = digest(stale)
 	}
 	got, err := b.get(ctx, account, refused)
 	if err != nil {
@@ -157,7 +157,7 @@ func asError(err *gcal.Error) error {
 func identify(record *calferryv1.Account, credential *calferryv1.Credential) string {
 	data, _ := proto.MarshalOptions{Deterministic: true}.Marshal(credential) // it came out of a decoder
 	scopes := fmt.Sprint(record.GetKind(), record.GetScopes())
-	return hex.EncodeToString(print(string(data) + "\x00" + scopes))
+	return hex.EncodeToString(digest(string(data) + "\x00" + scopes))
 }
 
 func (b *Broker) known(account, id string, stale []byte) (grant, bool) {
@@ -171,7 +171,7 @@ func (b *Broker) known(account, id string, stale []byte) (grant, bool) {
 	case have.refused != nil:
 		return have, now.Before(have.refusedAt.Add(refusalLife))
 	}
-	return have, !bytes.Equal(print(have.token), stale) && now.Before(have.expires.Add(-refreshMargin))
+	return have, !bytes.Equal(digest(have.token), stale) && now.Before(have.expires.Add(-refreshMargin))
 }
 
 // keep remembers tokens and lasting refusals; a temporary failure leaves what was known.

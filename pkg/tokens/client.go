@@ -96,7 +96,7 @@ func (c *Client) remembered(account, stale string) (string, bool) {
 func (c *Client) ask(ctx context.Context, account, stale string) (string, error) {
 	request := &calferryv1.TokenRequest{Account: account}
 	if stale != "" {
-		request.Stale = print(stale)
+		request.Stale = digest(stale)
 	}
 	data, err := proto.Marshal(request)
 	if err != nil {
@@ -137,8 +137,8 @@ func (c *Client) remember(account string, reply *calferryv1.TokenReply) {
 	c.tokens[account] = held{token: reply.GetAccessToken(), until: until}
 }
 
-// print identifies a token without being one.
-func print(token string) []byte {
+// digest identifies a token without being one.
+func digest(token string) []byte {
 	sum := sha256.Sum256([]byte(token))
 	return sum[:]
 }

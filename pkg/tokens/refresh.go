@@ -22,7 +22,7 @@ func (b *Broker) refresh(ctx context.Context, record *calferryv1.Account, creden
 	refuse := func(why *gcal.Error) grant { return grant{refused: why, refusedAt: now} }
 
 	if record.GetKind() == calferryv1.AccountKind_ACCOUNT_KIND_TOKEN {
-		if credential.GetAccessToken() == "" || bytes.Equal(print(credential.GetAccessToken()), stale) {
+		if credential.GetAccessToken() == "" || bytes.Equal(digest(credential.GetAccessToken()), stale) {
 			return refuse(&gcal.Error{Class: gcal.AuthRevoked, Reason: "authError", Message: "Google refused the given access token; give a fresh one"})
 		}
 		return grant{token: credential.GetAccessToken(), expires: now.Add(unknownLife + margin + refreshMargin)}
@@ -41,7 +41,7 @@ func (b *Broker) refresh(ctx context.Context, record *calferryv1.Account, creden
 	if expires.IsZero() {
 		expires = now.Add(unknownLife + margin + refreshMargin)
 	}
-	if bytes.Equal(print(token.AccessToken), stale) {
+	if bytes.Equal(digest(token.AccessToken), stale) {
 		return refuse(&gcal.Error{Class: gcal.AuthRevoked, Reason: "authError", Message: "Google hands out the same access token again that it refuses"})
 	}
 	return grant{token: token.AccessToken, expires: expires}

@@ -58,7 +58,7 @@ func startGoogle(t *testing.T) *google {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprintf(w, `{"access_token":"access-%d","expires_in":%d,"token_type":"Bearer"}`, n, g.lifetime.Load())
+		_, _ = fmt.Fprintf(w, `{"access_token":"access-%d","expires_in":%d,"token_type":"Bearer"}`, n, g.lifetime.Load())
 	}))
 	t.Cleanup(g.Close)
 	return g
@@ -68,7 +68,7 @@ func (g *google) say(status int, body string) {
 	answer := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
-		fmt.Fprint(w, body)
+		_, _ = fmt.Fprint(w, body)
 	})
 	g.answer.Store(&answer)
 }
@@ -199,7 +199,7 @@ func TestManyCallersShareOneRefresh(t *testing.T) {
 		entered <- struct{}{}
 		<-release
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprint(w, `{"access_token":"slow","expires_in":3599}`)
+		_, _ = fmt.Fprint(w, `{"access_token":"slow","expires_in":3599}`)
 	})
 	g.answer.Store(&slow)
 	serve(t, nc, tokens.NewBroker(oauthVault(g), tokens.BrokerConfig{}))
@@ -298,7 +298,7 @@ func TestATemporaryFailureIsAskedAgainAtOnce(t *testing.T) {
 	t.Parallel()
 	g := startGoogle(t)
 	g.say(503, `{"error":"temporarily_unavailable"}`)
-	broker := tokens.NewBroker(oauthVault(g), tokens.BrokerConfig{OnRefused: func(context.Context, string, *gcal.Error) { panic("not refused") }})
+	broker := tokens.NewBroker(oauthVault(g), tokens.BrokerConfig{OnRefused: func(context.Context, string, *gcal.Error) { t.Error("it was not refused") }})
 	_, err := broker.Token(t.Context(), "a1", "")
 	require.Equal(t, gcal.Transient, classOf(t, err))
 	g.answer.Store(nil)
@@ -419,7 +419,7 @@ func TestABrokerThatStopsFinishesWhatItBegan(t *testing.T) {
 		close(entered)
 		<-release
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprint(w, `{"access_token":"slow","expires_in":3599}`)
+		_, _ = fmt.Fprint(w, `{"access_token":"slow","expires_in":3599}`)
 	})
 	g.answer.Store(&slow)
 	stop := serve(t, nc, tokens.NewBroker(oauthVault(g), tokens.BrokerConfig{}))
