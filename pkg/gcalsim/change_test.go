@@ -146,9 +146,9 @@ func TestStaleIfMatch(t *testing.T) {
 	require.Equal(t, second.Etag, now.Etag)
 	require.Equal(t, "New", now.Summary)
 
-	any := b.events.Patch(work, "aaaaa1", &calendar.Event{Summary: "Forced"})
-	any.Header().Set("If-Match", "*")
-	_, err = any.Do()
+	forced := b.events.Patch(work, "aaaaa1", &calendar.Event{Summary: "Forced"})
+	forced.Header().Set("If-Match", "*")
+	_, err = forced.Do()
 	require.NoError(t, err)
 	get := b.events.Get(work, "aaaaa1")
 	get.IfNoneMatch(b.Event(work, "aaaaa1").Etag)

@@ -191,7 +191,9 @@ func (s *Sim) Await(ctx context.Context, m Match, n int) ([]Request, error) {
 }
 
 // Arrived is Await for requests that need not be finished. Match.Where sees them as they are by then.
-func (s *Sim) Arrived(ctx context.Context, m Match, n int) ([]Request, error) { return s.await(ctx, n, m.matches) }
+func (s *Sim) Arrived(ctx context.Context, m Match, n int) ([]Request, error) {
+	return s.await(ctx, n, m.matches)
+}
 
 func (s *Sim) await(ctx context.Context, n int, keep func(*Request) bool) ([]Request, error) {
 	for {

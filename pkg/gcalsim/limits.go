@@ -95,8 +95,8 @@ func take[K comparable](meters map[K]meter, key K, limit int, now time.Time, uni
 	return m.take(now, units)
 }
 
-// mayCreate says whether an account may insert events; created counts one that it did.
-func (q *quotas) mayCreate(now time.Time, account string) *problem {
+// create counts a new event of an account, or refuses it.
+func (q *quotas) create(now time.Time, account string) *problem {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	c := q.of(account)
@@ -112,13 +112,8 @@ func (q *quotas) mayCreate(now time.Time, account string) *problem {
 	if c.shut {
 		return usageExceeded()
 	}
+	c.count++
 	return nil
-}
-
-func (q *quotas) created(account string) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.of(account).count++
 }
 
 func (q *quotas) of(account string) *creates {

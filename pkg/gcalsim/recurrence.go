@@ -222,7 +222,7 @@ func (r *recurrence) candidates(low, high time.Time, limit int) []time.Time {
 	}
 	margin := 2 * len(r.exrules) * limit
 	for _, rule := range r.rules {
-		next, found := rule.Iterator(), 0
+		next, found := iterate(*rule), 0
 		for steps := 0; steps < occurrenceLimit; steps++ {
 			w, more := next()
 			if !more || !high.IsZero() && w.After(high) || found > limit+margin+2 {
@@ -238,6 +238,9 @@ func (r *recurrence) candidates(low, high time.Time, limit int) []time.Time {
 	return slices.Compact(out)
 }
 
+// iterate walks a copy: the library's iterator writes to the rule it came from, and requests share rules.
+func iterate(rule rrule.RRule) rrule.Next { return rule.Iterator() }
+
 func (r *recurrence) exclude(in []time.Time, low, high time.Time) []time.Time {
 	if len(in) == 0 || len(r.exdates) == 0 && len(r.exrules) == 0 {
 		return in
@@ -248,7 +251,7 @@ func (r *recurrence) exclude(in []time.Time, low, high time.Time) []time.Time {
 	}
 	last := in[len(in)-1]
 	for _, rule := range r.exrules {
-		next := rule.Iterator()
+		next := iterate(*rule)
 		for range occurrenceLimit {
 			w, more := next()
 			if !more || w.After(last) || !high.IsZero() && w.After(high) {

@@ -1,7 +1,6 @@
 package gcalsim_test
 
 import (
-	"context"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -68,10 +67,16 @@ func newBench(t *testing.T, configure ...func(*gcalsim.Config)) *bench {
 
 func (b *bench) client(token string) *calendar.Service {
 	b.t.Helper()
-	httpClient := &http.Client{Transport: &oauth2.Transport{Source: oauth2.StaticTokenSource(&oauth2.Token{AccessToken: token})}}
-	api, err := calendar.NewService(context.Background(), option.WithEndpoint(b.url+"/calendar/v3/"), option.WithHTTPClient(httpClient))
+	api, err := calendar.NewService(b.t.Context(), option.WithEndpoint(b.url+"/calendar/v3/"), option.WithHTTPClient(bearer(token)))
 	require.NoError(b.t, err)
 	return api
+}
+
+// bearer is a client that sends a token, with connections of its own.
+func bearer(token string) *http.Client {
+	return &http.Client{Transport: &oauth2.Transport{
+		Source: oauth2.StaticTokenSource(&oauth2.Token{AccessToken: token}), Base: &http.Transport{MaxIdleConnsPerHost: 16},
+	}}
 }
 
 // timed is an hour in Berlin, on a March day of 2026.

@@ -142,10 +142,9 @@ func (s *Sim) insert(c *call, cal *calendar) answer {
 	if _, taken := cal.byID[id]; taken {
 		return duplicate().refuse()
 	}
-	if p := s.quotas.mayCreate(s.now(), c.grant.account); p != nil {
+	if p := s.quotas.create(s.now(), c.grant.account); p != nil {
 		return p.refuse()
 	}
-	s.quotas.created(c.grant.account)
 	s.store(cal, e, nil)
 	a := s.replyEvent(c, cal, e)
 	a.applied = true
