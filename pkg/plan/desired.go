@@ -70,6 +70,8 @@ type mapper struct {
 	tooMany     bool
 	messages    int
 	left        *effort
+	// strays are events of the present UID that change instances of no series.
+	strays []*master
 
 	plan  *Plan
 	keys  map[string]int

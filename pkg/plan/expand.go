@@ -200,7 +200,7 @@ func (m *mapper) hours(made *master, r *rule) []*master {
 		daily := *r
 		daily.freq, daily.interval = "DAILY", 1
 		each := *made
-		each.start, each.end = m.shifted(made.start, shift), m.shifted(made.end, shift)
+		each.start, each.end = m.placed(made.start, made.start.wall.Add(shift)), m.placed(made.end, made.end.wall.Add(shift))
 		each.body.Start, each.body.End = each.start.time(), each.end.time()
 		each.series = &series{zone: made.series.zone, start: each.start.wall, rule: &daily}
 		if n > 0 {

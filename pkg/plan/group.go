@@ -69,9 +69,10 @@ func (m *mapper) group(sources []*source) {
 		all = m.split(all, src)
 	}
 	m.overrides(all, overrides)
-	for _, made := range all {
+	for _, made := range append(all, m.strays...) {
 		m.finish(made)
 	}
+	m.strays = nil
 }
 
 // promote makes events with RECURRENCE-ID and a rule of their own masters, when the UID has no other:

@@ -147,9 +147,18 @@ func (m *mapper) moment(src *source, property *ical.Property, single bool) (mome
 
 // momentOf reads one value of a property that may have several.
 func (m *mapper) momentOf(src *source, property *ical.Property, text string, single bool) (moment, bool) {
+	id := property.Param("TZID")
 	s, ok := parseStamp(text)
 	if !ok {
-		return moment{}, false
+		// "TZID=UTC+01:00:20260310T090000" without the quotes that its colon asks for.
+		colon := strings.LastIndexByte(text, ':')
+		if id == "" || colon < 0 {
+			return moment{}, false
+		}
+		if s, ok = parseStamp(text[colon+1:]); !ok {
+			return moment{}, false
+		}
+		id += ":" + text[:colon]
 	}
 	if s.allDay || strings.EqualFold(property.Param("VALUE"), "DATE") {
 		midnight := s.wall.Truncate(day)
@@ -159,7 +168,6 @@ func (m *mapper) momentOf(src *source, property *ical.Property, text string, sin
 		at := s.wall.Add(-s.offset)
 		return moment{wall: at, zone: time.UTC, at: at}, true
 	}
-	id := property.Param("TZID")
 	if id == "" {
 		return m.local(s.wall, m.floating(src), single), true
 	}

@@ -163,7 +163,7 @@ func (m *mapper) alone(src *source, instance string, stale bool) {
 	if stale {
 		m.warn(src, "stale-recurrence-id", "the event changes an instance that its series does not have; it is kept as an event of its own")
 	}
-	m.finish(&master{src: src, key: key, start: start, end: end, body: m.body(src, start, end)})
+	m.strays = append(m.strays, &master{src: src, key: key, start: start, end: end, body: m.body(src, start, end)})
 }
 
 // split ends a series where an override changes all that follows, and begins a new one there.

@@ -120,10 +120,9 @@ func (m *mapper) clipStart(made *master, base *series, rules []*rule) bool {
 		whole := *base
 		whole.rule = rules[0]
 		for at := range whole.instances(time.Date(minYear, 1, 1, 0, 0, 0, 0, time.UTC), m.left) {
-			shift := at.Sub(base.start)
+			lasts := made.end.wall.Sub(made.start.wall)
 			base.start = at
-			made.start = m.shifted(made.start, shift)
-			made.end = m.shifted(made.end, shift)
+			made.start, made.end = m.placed(made.start, at), m.placed(made.end, at.Add(lasts))
 			made.body.Start, made.body.End = made.start.time(), made.end.time()
 			return true
 		}
@@ -132,16 +131,15 @@ func (m *mapper) clipStart(made *master, base *series, rules []*rule) bool {
 	return false
 }
 
-// shifted is a moment later by the clock on the wall.
-func (m *mapper) shifted(at moment, by time.Duration) moment {
-	if at.allDay {
-		at.wall = at.wall.Add(by)
-		at.at = at.wall
-		return at
+// placed is a moment of the same kind at another wall clock.
+func (m *mapper) placed(like moment, wall time.Time) moment {
+	if like.allDay {
+		like.wall, like.at = wall, wall
+		return like
 	}
-	shifted := m.local(at.wall.Add(by), at.zone, false)
-	shifted.nameless = at.nameless
-	return shifted
+	placed := m.local(wall, like.zone, false)
+	placed.nameless = like.nameless
+	return placed
 }
 
 // rewrite says a rule in a way that Google takes, where that is possible.

@@ -216,7 +216,10 @@ func (s *series) last() time.Time {
 func (s *series) coarse(from time.Time, left *effort) iter.Seq[time.Time] {
 	return func(yield func(time.Time) bool) {
 		start := s.jump(from)
-		expander, err := rrule.NewRRule(s.rule.options(start.AddDate(ahead, 0, 0)))
+		options := s.rule.options(start.AddDate(ahead, 0, 0))
+		// Without an end the expander takes one 292 years after the start.
+		options.Until = time.Date(maxYear+1+ahead, 1, 1, 0, 0, 0, 0, time.UTC)
+		expander, err := rrule.NewRRule(options)
 		if err != nil {
 			return
 		}

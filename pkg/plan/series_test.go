@@ -1,0 +1,247 @@
+package plan_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/calferry/calferry/pkg/plan"
+	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
+)
+
+const daily = "UID:1\nDTSTART;TZID=Europe/Berlin:20260316T090000\nDURATION:PT1H\nSUMMARY:s\nRRULE:FREQ=DAILY;COUNT=5\n"
+
+const dailyShown = "1 2026-03-16T09:00:00 Europe/Berlin to 2026-03-16T10:00:00 RRULE:FREQ=DAILY;COUNT=5"
+
+func TestOverrides(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		feed string
+		want []string
+		warn string
+	}{
+		"recurrence id in UTC, and before its master": {
+			feed: "UID:1\nRECURRENCE-ID:20260317T080000Z\nDTSTART;TZID=Europe/Berlin:20260317T110000\nDURATION:PT1H\nSUMMARY:s\n\n" + daily,
+			want: []string{dailyShown, "1|20260317T080000Z 2026-03-17T11:00:00 Europe/Berlin to 2026-03-17T12:00:00 of 2026-03-17T09:00:00+01:00"},
+		},
+		"recurrence id is a date": {
+			feed: daily + "\n\nUID:1\nRECURRENCE-ID;VALUE=DATE:20260317\nDTSTART:20260317T100000Z\nSUMMARY:s",
+			want: []string{dailyShown, "1|20260317T080000Z 2026-03-17T10:00:00Z to 2026-03-17T10:00:00Z of 2026-03-17T09:00:00+01:00"},
+		},
+		"floating recurrence id": {
+			feed: daily + "\n\nUID:1\nRECURRENCE-ID:20260317T090000\nDTSTART:20260317T110000\nSUMMARY:s",
+			want: []string{dailyShown, "1|20260317T080000Z 2026-03-17T11:00:00 Europe/Berlin to 2026-03-17T11:00:00 of 2026-03-17T09:00:00+01:00"},
+		},
+		"whole days": {
+			feed: "UID:1\nDTSTART;VALUE=DATE:20260316\nRRULE:FREQ=DAILY;COUNT=3\n\nUID:1\nRECURRENCE-ID;VALUE=DATE:20260317\nDTSTART;VALUE=DATE:20260320",
+			want: []string{"1 2026-03-16 to 2026-03-17 RRULE:FREQ=DAILY;COUNT=3", "1|20260317 2026-03-20 to 2026-03-21 of 2026-03-17"},
+		},
+		"like its master": {
+			feed: daily + "\n\nUID:1\nRECURRENCE-ID;TZID=Europe/Berlin:20260317T090000\nDTSTART;TZID=Europe/Berlin:20260317T090000\nDURATION:PT1H\nSUMMARY:s",
+			want: []string{dailyShown},
+		},
+		"like its master, in another zone": {
+			feed: daily + "\n\nUID:1\nRECURRENCE-ID;TZID=Europe/Berlin:20260317T090000\nDTSTART:20260317T080000Z\nDTEND:20260317T090000Z\nSUMMARY:s",
+			want: []string{dailyShown},
+		},
+		"beats an exclusion": {
+			feed: daily + "EXDATE;TZID=Europe/Berlin:20260317T090000,20260318T090000\n\nUID:1\nRECURRENCE-ID:20260317T080000Z\nDTSTART:20260317T100000Z\nSUMMARY:s",
+			want: []string{dailyShown + " EXDATE;TZID=Europe/Berlin:20260318T090000", "1|20260317T080000Z 2026-03-17T10:00:00Z to 2026-03-17T10:00:00Z of 2026-03-17T09:00:00+01:00"},
+		},
+		"the newest of two": {
+			feed: daily + "\n\nUID:1\nSEQUENCE:2\nRECURRENCE-ID:20260317T080000Z\nDTSTART:20260317T120000Z\n\nUID:1\nSEQUENCE:1\nRECURRENCE-ID:20260317T080000Z\nDTSTART:20260317T100000Z",
+			want: []string{dailyShown, "1|20260317T080000Z 2026-03-17T12:00:00Z to 2026-03-17T12:00:00Z of 2026-03-17T09:00:00+01:00"},
+		},
+		"of an instance that is not": {
+			feed: daily + "\n\nUID:1\nRECURRENCE-ID:20260517T080000Z\nDTSTART:20260517T100000Z",
+			want: []string{dailyShown, "1|20260517T080000Z 2026-05-17T10:00:00Z to 2026-05-17T10:00:00Z"}, warn: "stale-recurrence-id",
+		},
+		"cancelled instance that is not": {feed: daily + "\n\nUID:1\nSTATUS:CANCELLED\nRECURRENCE-ID:20260517T080000Z\nDTSTART:20260517T100000Z", want: []string{dailyShown}},
+		"without a master":               {feed: "UID:1\nRECURRENCE-ID:20260517T080000Z\nDTSTART:20260517T100000Z", want: []string{"1|20260517T080000Z 2026-05-17T10:00:00Z to 2026-05-17T10:00:00Z"}},
+		"cancelled, without a master":    {feed: "UID:1\nSTATUS:CANCELLED\nRECURRENCE-ID:20260517T080000Z\nDTSTART:20260517T100000Z", want: []string{}},
+		"with a rule, without a master": {
+			feed: "UID:1\nRECURRENCE-ID:20260316T080000Z\nDTSTART:20260316T080000Z\nRRULE:FREQ=DAILY",
+			want: []string{"1 2026-03-16T08:00:00Z to 2026-03-16T08:00:00Z RRULE:FREQ=DAILY"},
+		},
+		"with a rule, and a master": {
+			feed: daily + "\n\nUID:1\nRECURRENCE-ID:20260317T080000Z\nDTSTART:20260317T100000Z\nRRULE:FREQ=DAILY",
+			want: []string{dailyShown, "1|20260317T080000Z 2026-03-17T10:00:00Z to 2026-03-17T10:00:00Z of 2026-03-17T09:00:00+01:00"}, warn: "rule-in-override",
+		},
+		"cancelled without a start": {
+			feed: daily + "\n\nUID:1\nSTATUS:CANCELLED\nRECURRENCE-ID:20260317T080000Z",
+			want: []string{dailyShown + " EXDATE;TZID=Europe/Berlin:20260317T090000"},
+		},
+		"of an expansion": {
+			feed: "UID:1\nDTSTART:20260310T000000Z\nRRULE:FREQ=HOURLY;INTERVAL=5;COUNT=3\n\nUID:1\nRECURRENCE-ID:20260310T050000Z\nDTSTART:20260310T060000Z",
+			want: []string{"1 2026-03-10T00:00:00Z to 2026-03-10T00:00:00Z RDATE:20260310T050000Z,20260310T100000Z", "1|20260310T050000Z 2026-03-10T06:00:00Z to 2026-03-10T06:00:00Z of 2026-03-10T05:00:00Z"},
+		},
+		"of the second hour": {
+			feed: "UID:1\nDTSTART:20260310T000000Z\nRRULE:FREQ=HOURLY;INTERVAL=12\n\nUID:1\nRECURRENCE-ID:20260311T120000Z\nSTATUS:CANCELLED",
+			want: []string{"1 2026-03-10T00:00:00Z to 2026-03-10T00:00:00Z RRULE:FREQ=DAILY", "1|20260310T120000Z|hour 2026-03-10T12:00:00Z to 2026-03-10T12:00:00Z RRULE:FREQ=DAILY EXDATE:20260311T120000Z"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := desire(t, settings(), c.feed)
+			require.Equal(t, c.want, shown(p))
+			if c.warn != "" {
+				require.Contains(t, p.Warnings(), c.warn)
+			}
+		})
+	}
+}
+
+func TestThisAndFuture(t *testing.T) {
+	t.Parallel()
+	future := func(rest string) string {
+		return "\n\nUID:1\nRECURRENCE-ID;RANGE=THISANDFUTURE;TZID=Europe/Berlin:20260318T090000\n" + rest
+	}
+	const first = "1 2026-03-16T09:00:00 Europe/Berlin to 2026-03-16T10:00:00 RRULE:FREQ=DAILY;UNTIL=20260318T075959Z"
+	for name, c := range map[string]struct {
+		feed string
+		want []string
+	}{
+		"to the next day": {
+			feed: daily + future("DTSTART;TZID=Europe/Berlin:20260319T090000"),
+			want: []string{first, "1|20260318T080000Z|future 2026-03-19T09:00:00 Europe/Berlin to 2026-03-19T09:00:00 RRULE:FREQ=DAILY;COUNT=3"},
+		},
+		"until moves along, exclusions are shared out": {
+			feed: strings.Replace(daily, "COUNT=5", "UNTIL=20260320T080000Z", 1) + "EXDATE;TZID=Europe/Berlin:20260317T090000,20260319T090000" +
+				future("DTSTART;TZID=Europe/Berlin:20260318T110000"),
+			want: []string{
+				first + " EXDATE;TZID=Europe/Berlin:20260317T090000",
+				"1|20260318T080000Z|future 2026-03-18T11:00:00 Europe/Berlin to 2026-03-18T11:00:00 RRULE:FREQ=DAILY;UNTIL=20260320T100000Z EXDATE;TZID=Europe/Berlin:20260319T110000",
+			},
+		},
+		"weekly to another weekday": {
+			feed: "UID:1\nDTSTART:20260316T090000Z\nRRULE:FREQ=WEEKLY;BYDAY=MO\n\nUID:1\nRECURRENCE-ID;RANGE=THISANDFUTURE:20260323T090000Z\nDTSTART:20260325T090000Z",
+			want: []string{
+				"1 2026-03-16T09:00:00Z to 2026-03-16T09:00:00Z RRULE:FREQ=WEEKLY;UNTIL=20260323T085959Z;BYDAY=MO",
+				"1|20260323T090000Z|future 2026-03-25T09:00:00Z to 2026-03-25T09:00:00Z RRULE:FREQ=WEEKLY;BYDAY=WE",
+			},
+		},
+		"cancelled": {feed: daily + future("STATUS:CANCELLED"), want: []string{first}},
+		"from the first on": {
+			feed: daily + "\n\nUID:1\nRECURRENCE-ID;RANGE=THISANDFUTURE:20260316T080000Z\nDTSTART:20260316T100000Z",
+			want: []string{"1|20260316T080000Z|future 2026-03-16T10:00:00Z to 2026-03-16T10:00:00Z RRULE:FREQ=DAILY;COUNT=5"},
+		},
+		"whole days": {
+			feed: "UID:1\nDTSTART;VALUE=DATE:20260316\nRRULE:FREQ=DAILY;COUNT=3\n\nUID:1\nRECURRENCE-ID;VALUE=DATE;RANGE=THISANDFUTURE:20260317\nDTSTART;VALUE=DATE:20260317\nSUMMARY:x",
+			want: []string{"1 2026-03-16 to 2026-03-17 RRULE:FREQ=DAILY;UNTIL=20260316", "1|20260317|future 2026-03-17 to 2026-03-18 RRULE:FREQ=DAILY;COUNT=2"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, c.want, shown(desire(t, settings(), c.feed)))
+		})
+	}
+}
+
+// An expansion stays the same from day to day, and is renewed while enough of it is left.
+func TestExpansionIsSteady(t *testing.T) {
+	t.Parallel()
+	for name, rule := range map[string]string{
+		"few":  "FREQ=YEARLY;BYWEEKNO=10,30;BYDAY=MO",
+		"some": "FREQ=WEEKLY;BYHOUR=9,15;BYDAY=MO",
+		"many": "FREQ=DAILY;BYHOUR=8,9,10,11,15",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := settings()
+			writes, last := 0, ""
+			var refresh time.Time
+			for n := range 2 * 365 {
+				s.Now = now.AddDate(0, 0, n)
+				p := desire(t, s, "UID:1\nDTSTART:20250303T090000Z\nRRULE:"+rule)
+				require.Len(t, p.Events, 1)
+				d := p.Events[0]
+				require.True(t, d.ExpandedUntil.After(s.Now.Add(24*time.Hour)), "day %d", n)
+				require.True(t, p.RefreshAt.After(s.Now))
+				require.True(t, d.Endless)
+				require.LessOrEqual(t, strings.Count(d.Body.Recurrence[0], ","), 500)
+				require.False(t, d.NextStart.Before(s.Now), "day %d: %s", n, d.NextStart)
+				if hash := string(d.Body.ContentHash()); hash != last {
+					if last != "" {
+						require.False(t, s.Now.Before(refresh), "day %d", n)
+					}
+					last = hash
+					writes++
+				}
+				refresh = p.RefreshAt
+			}
+			require.LessOrEqual(t, writes, 24)
+			t.Logf("%d writes in two years", writes)
+		})
+	}
+}
+
+func TestSpan(t *testing.T) {
+	t.Parallel()
+	s := settings()
+	s.Now = time.Date(2026, 3, 18, 12, 0, 0, 0, time.UTC)
+	day := func(d, h int) time.Time { return time.Date(2026, 3, d, h, 0, 0, 0, time.UTC) }
+	for name, c := range map[string]struct {
+		feed      string
+		next, end time.Time
+	}{
+		"single":             {"UID:1\nDTSTART:20260316T090000Z\nDURATION:PT1H", day(16, 9), day(16, 10)},
+		"counted":            {"UID:1\nDTSTART:20260316T090000Z\nDURATION:PT1H\nRRULE:FREQ=DAILY;COUNT=5", day(19, 9), day(20, 10)},
+		"counted and over":   {"UID:1\nDTSTART:20260313T090000Z\nDURATION:PT1H\nRRULE:FREQ=DAILY;COUNT=2", day(14, 9), day(14, 10)},
+		"still running":      {"UID:1\nDTSTART:20260316T090000Z\nDURATION:PT4H\nRRULE:FREQ=DAILY;COUNT=5", day(18, 9), day(20, 13)},
+		"next is excluded":   {"UID:1\nDTSTART:20260316T090000Z\nDURATION:PT1H\nRRULE:FREQ=DAILY;COUNT=5\nEXDATE:20260319T090000Z", day(20, 9), day(20, 10)},
+		"until":              {"UID:1\nDTSTART:20260316T090000Z\nDURATION:PT1H\nRRULE:FREQ=DAILY;UNTIL=20260320T090000Z", day(19, 9), day(20, 10)},
+		"endless":            {"UID:1\nDTSTART:19990316T090000Z\nDURATION:PT1H\nRRULE:FREQ=DAILY", day(19, 9), time.Time{}},
+		"endless, weekly":    {"UID:1\nDTSTART:20200103T090000Z\nDURATION:PT1H\nRRULE:FREQ=WEEKLY;INTERVAL=2;BYDAY=FR", day(20, 9), time.Time{}},
+		"practically so":     {"UID:1\nDTSTART:20260316T090000Z\nDURATION:PT1H\nRRULE:FREQ=DAILY;COUNT=1000000000", day(19, 9), time.Time{}},
+		"dates":              {"UID:1\nDTSTART:20260316T090000Z\nDURATION:PT1H\nRDATE:20260325T090000Z,20260319T090000Z", day(19, 9), day(25, 10)},
+		"whole day, locally": {"UID:1\nDTSTART;VALUE=DATE:20260318", day(17, 23), day(18, 23)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := desire(t, s, c.feed).Events[0]
+			require.Equal(t, c.next, d.NextStart.UTC())
+			require.Equal(t, c.end.IsZero(), d.Endless)
+			if !d.Endless {
+				require.Equal(t, c.end, d.LastEnd.UTC())
+			}
+		})
+	}
+}
+
+func TestTooManyDatesAreCutSteadily(t *testing.T) {
+	t.Parallel()
+	var exdates strings.Builder
+	for n := range 1_000 {
+		fmt.Fprintf(&exdates, "EXDATE:%sT090000Z\n", time.Date(2023, 1, 1+n, 0, 0, 0, 0, time.UTC).Format("20060102"))
+	}
+	s := settings()
+	p := desire(t, s, "UID:1\nDTSTART:20230101T090000Z\nRRULE:FREQ=DAILY\n"+exdates.String())
+	require.Contains(t, p.Warnings(), "too-many-dates")
+	require.Less(t, len(p.Events[0].Body.Recurrence[1]), 5_000)
+	require.NotContains(t, p.Events[0].Body.Recurrence[1], "20241231")
+	require.Contains(t, p.Events[0].Body.Recurrence[1], "20250101")
+	s.Now = s.Now.AddDate(0, 6, 0)
+	again := desire(t, s, "UID:1\nDTSTART:20230101T090000Z\nRRULE:FREQ=DAILY\n"+exdates.String())
+	require.Equal(t, p.Events[0].Body.ContentHash(), again.Events[0].Body.ContentHash())
+}
+
+func TestWindow(t *testing.T) {
+	t.Parallel()
+	s := settings()
+	s.Options = &calferryv1.Options{WindowPastDays: 10, WindowFutureDays: 20}
+	p := desire(t, s, "UID:old\nDTSTART:20260201T090000Z\n\nUID:recent\nDTSTART:20260225T090000Z\n\nUID:far\nDTSTART:20260401T090000Z\n\nUID:series\nDTSTART:20200101T090000Z\nRRULE:FREQ=DAILY")
+	require.Equal(t, []string{"recent", "series"}, keys(p))
+	require.Equal(t, []string{"old", "far"}, p.OutOfWindow)
+	require.Equal(t, plan.Apply, p.Action)
+}
+
+func keys(p *plan.Plan) []string {
+	keys := []string{}
+	for i := range p.Events {
+		keys = append(keys, p.Events[i].Key)
+	}
+	return keys
+}
