@@ -236,6 +236,16 @@ func (f *field) set(s string, src Source, from string) error {
 	return nil
 }
 
+// Source tells where the value of a flag's setting came from.
+func (b *Binding) Source(flag string) Source {
+	for _, f := range b.fields {
+		if f.flag == flag {
+			return f.source
+		}
+	}
+	return FromDefault
+}
+
 // Settings lists every value, secrets hidden, in the order of the structs.
 func (b *Binding) Settings() []Setting {
 	out := make([]Setting, 0, len(b.fields))

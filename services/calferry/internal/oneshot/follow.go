@@ -1,0 +1,201 @@
+package oneshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/calferry/calferry/pkg/ledger"
+	"github.com/calferry/calferry/pkg/streams"
+	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
+)
+
+// follower follows a subscription's reports until the sync has come to an end.
+type follower struct {
+	r       *Runner
+	sub     string
+	reports *nats.Subscription
+	sync    *calferryv1.SyncReport // the newest that read the feed
+	turn    *calferryv1.TurnReport // the newest of that sync
+}
+
+func (r *Runner) follow(sub string) (*follower, error) {
+	reports, err := r.Stack.NATS.SubscribeSync(streams.ReportSubject(sub))
+	if err != nil {
+		return nil, fmt.Errorf("follow the sync: %w", err)
+	}
+	return &follower{r: r, sub: sub, reports: reports}, nil
+}
+
+func (f *follower) close() { _ = f.reports.Unsubscribe() }
+
+// wait returns when the sync has ended, one way or another.
+func (f *follower) wait(ctx context.Context) (*Result, error) {
+	for {
+		msg, err := f.next(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return f.result(context.WithoutCancel(ctx), TimedOut, context.Cause(ctx).Error())
+		case errors.Is(err, context.DeadlineExceeded):
+			f.progress(ctx) // turns save once a second, and report at their end
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("follow the sync: %w", err)
+		}
+		report, err := streams.ParseReport(msg.Data)
+		if err != nil {
+			f.r.Stack.Log.WarnContext(ctx, "Could not read a report", slog.Any("error", err))
+			continue
+		}
+		state, problem, err := f.take(ctx, report)
+		if err != nil {
+			return nil, err
+		}
+		f.progress(ctx)
+		if state != "" {
+			return f.result(ctx, state, problem)
+		}
+	}
+}
+
+// take returns how the sync ended, "" while it goes on.
+func (f *follower) take(ctx context.Context, report *calferryv1.Report) (State, string, error) {
+	if s := report.GetSync(); s != nil {
+		if s.GetOutcome() == calferryv1.SyncOutcome_SYNC_OUTCOME_FAILED {
+			f.sync = s
+			if isFeed(s.GetErrorClass()) {
+				return FeedFailed, s.GetError(), nil
+			}
+			return Failed, s.GetError(), nil
+		}
+		f.sync = s
+		return f.ended(ctx)
+	}
+	t := report.GetTurn()
+	if f.sync == nil || t.GetSync() < f.sync.GetSync() {
+		return "", "", nil // the queue's leftovers of an earlier run
+	}
+	f.turn = t
+	switch t.GetErrorClass() {
+	case calferryv1.ErrorClass_ERROR_CLASS_AUTH_REVOKED:
+		return AuthFailed, t.GetError(), nil
+	case calferryv1.ErrorClass_ERROR_CLASS_CALENDAR_GONE, calferryv1.ErrorClass_ERROR_CLASS_CALENDAR_READ_ONLY:
+		return CalendarFailed, t.GetError(), nil
+	case calferryv1.ErrorClass_ERROR_CLASS_OPERATOR:
+		return Failed, t.GetError(), nil
+	}
+	return f.ended(ctx)
+}
+
+func isFeed(c calferryv1.ErrorClass) bool {
+	switch c {
+	case calferryv1.ErrorClass_ERROR_CLASS_FEED_UNREACHABLE, calferryv1.ErrorClass_ERROR_CLASS_FEED_AUTH,
+		calferryv1.ErrorClass_ERROR_CLASS_FEED_INVALID, calferryv1.ErrorClass_ERROR_CLASS_FEED_GONE:
+		return true
+	}
+	return false
+}
+
+// ended asks the ledger, which alone knows what is pending.
+func (f *follower) ended(ctx context.Context) (State, string, error) {
+	head, err := f.r.Stack.Ledger.Head(ctx, f.sub)
+	if err != nil {
+		return "", "", err
+	}
+	switch {
+	case head.GetSync() != f.sync.GetSync(), head.GetSettled() != head.GetSync(), len(head.GetIntents()) > 0, head.GetCut():
+		return "", "", nil
+	case len(head.GetHeld()) > 0:
+		return Held, fmt.Sprintf("%d deletes look like an accident of the feed and wait for approval", len(head.GetHeld())), nil
+	case f.quarantined(head) > 0:
+		return Quarantined, fmt.Sprintf("Google refuses %d events", f.quarantined(head)), nil
+	}
+	return Settled, "", nil
+}
+
+func (f *follower) quarantined(head *ledger.Head) int {
+	return len(head.GetProgress().GetQuarantined())
+}
+
+// next waits a second for a report.
+func (f *follower) next(ctx context.Context) (*nats.Msg, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	return f.reports.NextMsgWithContext(ctx)
+}
+
+// progress tells where the sync stands by the ledger.
+func (f *follower) progress(ctx context.Context) {
+	if f.r.Progress == nil || f.sync == nil {
+		return
+	}
+	head, err := f.r.Stack.Ledger.Head(ctx, f.sub)
+	if err != nil || head.GetProgress().GetSync() != f.sync.GetSync() {
+		return
+	}
+	c := head.GetProgress().GetCounts()
+	p := Progress{
+		Written: int(c.GetCreated() + c.GetUpdated() + c.GetDeleted()), Waiting: int(c.GetRemaining()),
+		Throttled: int(c.GetThrottled()), Pace: f.turn.GetPace(),
+	}
+	if f.turn.GetResumesAt() != nil {
+		p.ResumesAt = f.turn.GetResumesAt().AsTime()
+	}
+	f.r.Progress(p)
+}
+
+// result sums the sync up. The counts are the ledger's, which are saved with the work itself.
+func (f *follower) result(ctx context.Context, state State, problem string) (*Result, error) {
+	res := &Result{State: state, Status: "ACTIVE", Error: problem, Warnings: []string{}, Quarantined: []QuarantinedKey{}}
+	switch state {
+	case AuthFailed, CalendarFailed, FeedFailed, Failed:
+		res.Status = "ERROR"
+	}
+	if f.sync == nil {
+		return res, nil
+	}
+	s := f.sync
+	res.Planned = int(s.GetCreates() + s.GetUpdates() + s.GetDeletes())
+	res.Unchanged, res.Held = int(s.GetUnchanged()), int(s.GetHeld())
+	res.Warnings = append(res.Warnings, s.GetNotes()...)
+	if s.GetOutcome() != calferryv1.SyncOutcome_SYNC_OUTCOME_PUBLISHED {
+		return res, f.countKnown(ctx, res)
+	}
+	head, err := f.r.Stack.Ledger.Head(ctx, f.sub)
+	if err != nil {
+		return nil, err
+	}
+	if p := head.GetProgress(); p.GetSync() == s.GetSync() {
+		res.count(p.GetCounts())
+		res.quarantine(p.GetQuarantined())
+	}
+	return res, nil
+}
+
+// countKnown counts what an unchanged feed has in the calendar: its reader was not even started.
+func (f *follower) countKnown(ctx context.Context, res *Result) error {
+	if f.sync.GetOutcome() != calferryv1.SyncOutcome_SYNC_OUTCOME_UNCHANGED {
+		return nil
+	}
+	head, err := f.r.Stack.Ledger.Head(ctx, f.sub)
+	if err != nil {
+		return err
+	}
+	pages, err := f.r.Stack.Ledger.Pages(ctx, f.sub, head)
+	if err != nil {
+		return err
+	}
+	for e := range pages.All() {
+		if e.GetState() == calferryv1.EntryState_ENTRY_STATE_LIVE {
+			res.Unchanged++
+		}
+	}
+	return nil
+}
+
+// ErrTimeUp is the cause of a sync's context when its time is up.
+var ErrTimeUp = errors.New("the time is up; what waits stays in the data directory, and the same command goes on with it")
