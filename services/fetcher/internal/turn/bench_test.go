@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -43,7 +46,7 @@ var now = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 
 // bench is one subscription with real stores, a server for its feed, and a stand-in for the writer.
 type bench struct {
-	*testing.T
+	testing.TB
 	nc      *nats.Conn
 	js      jetstream.JetStream
 	deps    turn.Deps
@@ -52,14 +55,14 @@ type bench struct {
 	metrics *prometheus.Registry
 }
 
-func newBench(t *testing.T) *bench {
+func newBench(t testing.TB) *bench {
 	t.Helper()
 	nc := natstest.Start(t).Connect()
 	ctx := t.Context()
 	require.NoError(t, streams.Provision(ctx, nc, streams.Options{}))
 	js, err := jetstream.New(nc)
 	require.NoError(t, err)
-	b := &bench{T: t, nc: nc, js: js, server: newSource(t), log: &logBuffer{}, metrics: prometheus.NewRegistry()}
+	b := &bench{TB: t, nc: nc, js: js, server: newSource(t), log: &logBuffer{}, metrics: prometheus.NewRegistry()}
 	b.deps = turn.Deps{
 		JetStream: js, Now: func() time.Time { return now }, Clock: time.Now, DefaultInterval: time.Hour,
 		MaxChangeSet: func() int { return streams.MaxChangeSet(nc) },
@@ -138,7 +141,7 @@ func after(step turn.Step, n int, f func() error) turn.Hook {
 	}
 }
 
-var errCrash = fmt.Errorf("crash")
+var errCrash = errors.New("crash")
 
 func crash() error { return errCrash }
 
@@ -209,7 +212,7 @@ func record(pages *ledger.Pages, cs *calferryv1.ChangeSet) {
 		}
 		e = proto.CloneOf(e)
 		e.MasterKey, e.Instance = c.GetMasterKey(), c.GetInstance()
-		e.Etag = fmt.Sprintf("%q", fmt.Sprint(cs.GetSync()))
+		e.Etag = fmt.Sprintf(`"%d"`, cs.GetSync())
 		if c.GetOp() == calferryv1.Op_OP_DELETE {
 			e.State, e.ContentHash, e.Etag = calferryv1.EntryState_ENTRY_STATE_DELETED, nil, ""
 		} else {
@@ -285,7 +288,7 @@ type source struct {
 	seen   []http.Header
 }
 
-func newSource(t *testing.T) *source {
+func newSource(t testing.TB) *source {
 	t.Helper()
 	s := &source{etag: true, header: http.Header{}}
 	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
@@ -297,9 +300,7 @@ func (s *source) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seen = append(s.seen, r.Header.Clone())
-	for k, v := range s.header {
-		w.Header()[k] = v
-	}
+	maps.Copy(w.Header(), s.header)
 	if s.status != 0 {
 		w.WriteHeader(s.status)
 		return
@@ -313,9 +314,9 @@ func (s *source) serve(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if s.cut {
-		w.Header().Set("Content-Length", fmt.Sprint(len(s.body)+100))
+		w.Header().Set("Content-Length", strconv.Itoa(len(s.body)+100))
 	}
-	fmt.Fprint(w, s.body)
+	_, _ = fmt.Fprint(w, s.body)
 }
 
 // set makes the feed hold these events; an event is "uid" or "uid=title". They are a day apart, after now.

@@ -63,7 +63,7 @@ func (t *turn) fetch(ctx context.Context, head *ledger.Head, source *calferryv1.
 		f.unchanged = true
 		return f, nil
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	f.validators = &calferryv1.Validators{Etag: resp.ETag, LastModified: resp.LastModified}
 	return f, t.read(resp.Body, known.GetBodyHash(), f)
 }

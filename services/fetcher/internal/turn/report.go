@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -21,13 +22,8 @@ const maxNotes = 10
 
 // note adds a note for people, unless it is there or the report is full.
 func (t *turn) note(text string) {
-	if len(t.report.GetNotes()) >= maxNotes {
+	if len(t.report.GetNotes()) >= maxNotes || slices.Contains(t.report.GetNotes(), text) {
 		return
-	}
-	for _, n := range t.report.GetNotes() {
-		if n == text {
-			return
-		}
 	}
 	t.report.Notes = append(t.report.Notes, text)
 }

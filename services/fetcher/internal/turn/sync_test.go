@@ -3,6 +3,9 @@ package turn_test
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -409,4 +412,40 @@ func TestPastEventsStay(t *testing.T) {
 	b.server.set("a", "c", "d", "e", "f", "g")
 	b.turn()
 	require.Equal(t, "-h", b.ops())
+}
+
+func TestLongUnchangedBody(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.server.change(func(s *source) { s.etag = false })
+	pad := strings.Repeat("X-PAD:"+strings.Repeat("x", 60)+"\r\n", 80_000)
+	raw := strings.Replace(calendar("a"), "BEGIN:VEVENT", pad+"BEGIN:VEVENT", 1)
+	b.server.setRaw(raw)
+	b.turn()
+	require.Equal(t, "+a", b.ops())
+	b.write()
+	before := b.head()
+	b.turn()
+	require.EqualValues(t, len(raw), b.reported(unchanged).GetBytes(), "longer than what is held back to be compared")
+	require.Equal(t, before.Revision, b.head().Revision)
+}
+
+func TestMoved(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.server.set("a")
+	old := httptest.NewServer(http.RedirectHandler(b.server.URL+"/"+secret, http.StatusMovedPermanently))
+	t.Cleanup(old.Close)
+	b.put(func(s *calferryv1.Subscription) { s.SealedFeed = b.seal(&calferryv1.FeedSource{Url: old.URL}) })
+	b.turn()
+	require.Contains(t, b.reported(published).GetNotes(), "the feed has moved for good, now answered by 127.0.0.1: update its address")
+}
+
+// BenchmarkUnchanged is a whole turn on a feed that answers 304, server and stores included.
+func BenchmarkUnchanged(bm *testing.B) {
+	b := newBench(bm)
+	b.settle("a", "b", "c")
+	for bm.Loop() {
+		b.turn()
+	}
 }
