@@ -3,6 +3,7 @@ package gcalsim_test
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -80,7 +81,7 @@ func TestScopesDecideWhatMayBeCalled(t *testing.T) {
 		api := b.client(b.IssueToken(gcalsim.DefaultAccount, scope))
 		for name, call := range calls {
 			err := call(api)
-			if contains(allowed, name) {
+			if slices.Contains(allowed, name) {
 				require.NoError(t, err, "%s with %s", name, scope)
 				continue
 			}
@@ -91,15 +92,6 @@ func TestScopesDecideWhatMayBeCalled(t *testing.T) {
 	r := b.raw(http.MethodPut, getWork+"/events/aaaaa", "{}", "Authorization",
 		"Bearer "+b.IssueToken(gcalsim.DefaultAccount, gcalsim.ScopeCalendars))
 	require.Equal(t, "calendar.v3.Events.Update", b.envelope(r).Error.Details[0].Metadata["method"])
-}
-
-func contains(all []string, one string) bool {
-	for _, s := range all {
-		if s == one {
-			return true
-		}
-	}
-	return false
 }
 
 func (b *bench) refresh(token string, override ...string) reply {

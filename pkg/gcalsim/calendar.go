@@ -2,6 +2,7 @@ package gcalsim
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -158,9 +159,7 @@ func (c *calendar) listEntry(role, account string) map[string]any {
 	}
 	setText(out, "description", c.description)
 	setText(out, "location", c.location)
-	for key, v := range c.entry {
-		out[key] = v
-	}
+	maps.Copy(out, c.entry)
 	if c.id == account {
 		out["primary"] = true
 	}

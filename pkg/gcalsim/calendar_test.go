@@ -1,8 +1,8 @@
 package gcalsim_test
 
 import (
-	"fmt"
 	"net/http"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -42,7 +42,7 @@ func TestCalendarsPerAccountAreLimitedForGood(t *testing.T) {
 	b := newBench(t)
 	made := []string{}
 	for i := range gcalsim.DefaultCalendarCreates {
-		got, err := b.api.Calendars.Insert(&calendar.Calendar{Summary: fmt.Sprint(i)}).Do()
+		got, err := b.api.Calendars.Insert(&calendar.Calendar{Summary: strconv.Itoa(i)}).Do()
 		require.NoError(t, err)
 		made = append(made, got.Id)
 	}

@@ -143,11 +143,18 @@ func TestControlSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	for _, tc := range [][3]string{
-		{"PUT", "quota", `{"calendar":"x","limit":{"kind":"magic"}}`}, {"PUT", "quota", `{"limit":{"kind":"none"}}`},
-		{"PUT", "quota", `{"calendar":"x","throttle":{"penalty":"soon"}}`}, {"POST", "faults", `{"fault":"gremlins"}`},
-		{"POST", "faults", `{"fault":"reset","tiems":1}`}, {"POST", "calendars", `{"id":"x","zone":"Mars/Base"}`}, {"POST", "calendars", `{}`},
-		{"POST", "edits", `{"op":"juggle"}`}, {"POST", "edits", `{"calendar":"nowhere","op":"delete","event":"x"}`}, {"GET", "log?since=x", ""},
-		{"POST", "clock", `{"advance":`}, {"GET", "events?calendar=" + work + "&from=x&to=y", ""},
+		{"PUT", "quota", `{"calendar":"x","limit":{"kind":"magic"}}`},
+		{"PUT", "quota", `{"limit":{"kind":"none"}}`},
+		{"PUT", "quota", `{"calendar":"x","throttle":{"penalty":"soon"}}`},
+		{"POST", "faults", `{"fault":"gremlins"}`},
+		{"POST", "faults", `{"fault":"reset","tiems":1}`},
+		{"POST", "calendars", `{"id":"x","zone":"Mars/Base"}`},
+		{"POST", "calendars", `{}`},
+		{"POST", "edits", `{"op":"juggle"}`},
+		{"POST", "edits", `{"calendar":"nowhere","op":"delete","event":"x"}`},
+		{"GET", "log?since=x", ""},
+		{"POST", "clock", `{"advance":`},
+		{"GET", "events?calendar=" + work + "&from=x&to=y", ""},
 	} {
 		r := b.raw(tc[0], "/control/"+tc[1], tc[2])
 		require.Equal(t, http.StatusBadRequest, r.code, tc)

@@ -151,22 +151,22 @@ func (f *faults) pick(r *Request, after bool) *Rule {
 	return nil
 }
 
-// answer words the fault. real is the answer the request earned, for faults after the fact.
-func (r *Rule) answer(project string, real answer) answer {
+// answer words the fault. earned is what the request would have got, for faults after the fact.
+func (r *Rule) answer(project string, earned answer) answer {
 	switch r.Fault {
 	case FaultReset:
 		return answer{fate: reset}
 	case FaultHang:
 		return answer{fate: hang}
 	case FaultSlow:
-		return real
+		return earned
 	case FaultTruncated:
-		real.body = real.body[:len(real.body)/2]
-		return real
+		earned.body = earned.body[:len(earned.body)/2]
+		return earned
 	}
 	word, ok := faultProblems[r.Fault]
 	if !ok {
-		return real
+		return earned
 	}
 	p := word(project)
 	p.retryAfter(r.RetryAfter)

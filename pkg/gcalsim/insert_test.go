@@ -2,8 +2,8 @@ package gcalsim_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -125,8 +125,10 @@ func TestBodiesRefused(t *testing.T) {
 		{"no such day", `{"start":{"dateTime":"2026-02-30T09:00:00","timeZone":"UTC"}}`, "badRequest", "Bad Request", 400},
 		{"no such date", `{"start":{"date":"2026-02-30"},"end":{"date":"2026-03-02"}}`, "badRequest", "", 400},
 		{"not a time", `{"start":{"dateTime":"tomorrow","timeZone":"UTC"}}`, "badRequest", "", 400},
-		{"series without zone", `{"recurrence":["RRULE:FREQ=DAILY;COUNT=2"],"start":{"dateTime":"2026-03-02T09:00:00Z"},"end":{"dateTime":"2026-03-02T10:00:00Z"}}`,
-			"required", "Missing time zone definition for start time.", 400},
+		{
+			"series without zone", `{"recurrence":["RRULE:FREQ=DAILY;COUNT=2"],"start":{"dateTime":"2026-03-02T09:00:00Z"},"end":{"dateTime":"2026-03-02T10:00:00Z"}}`,
+			"required", "Missing time zone definition for start time.", 400,
+		},
 		{"DTSTART", `{"recurrence":["DTSTART:20260302T090000Z","RRULE:FREQ=DAILY"]}`, "invalid", "Invalid recurrence rule.", 400},
 		{"COUNT and UNTIL", `{"recurrence":["RRULE:FREQ=DAILY;COUNT=2;UNTIL=20260401T000000Z"]}`, "invalid", "Invalid recurrence rule.", 400},
 		{"COUNT=-1", `{"recurrence":["RRULE:FREQ=DAILY;COUNT=-1"]}`, "invalid", "Invalid recurrence rule.", 400},
@@ -141,8 +143,10 @@ func TestBodiesRefused(t *testing.T) {
 		{"six reminders", many, "invalid", "", 400},
 		{"late reminder", `{"reminders":{"useDefault":false,"overrides":[{"method":"popup","minutes":40321}]}}`, "invalid", "", 400},
 		{"reminder by pigeon", `{"reminders":{"useDefault":false,"overrides":[{"method":"pigeon","minutes":1}]}}`, "invalid", "", 400},
-		{"default and own reminders", `{"reminders":{"useDefault":true,"overrides":[{"method":"popup","minutes":1}]}}`,
-			"cannotUseDefaultRemindersAndSpecifyOverride", "", 400},
+		{
+			"default and own reminders", `{"reminders":{"useDefault":true,"overrides":[{"method":"popup","minutes":1}]}}`,
+			"cannotUseDefaultRemindersAndSpecifyOverride", "", 400,
+		},
 		{"ftp source", `{"source":{"title":"x","url":"ftp://example.com/x"}}`, "invalid", "", 400},
 		{"colour 99", `{"colorId":"99"}`, "invalid", "", 400},
 		{"transparency", `{"transparency":"glass"}`, "invalid", "", 400},
@@ -203,10 +207,16 @@ func TestSwitchesForWhatNobodyKnows(t *testing.T) {
 		{"hourly", `{"recurrence":["RRULE:FREQ=HOURLY"]}`, gcalsim.Behaviour{RefuseHourlyAsInvalid: true}, 400},
 		{"colour", `{"colorId":"99"}`, gcalsim.Behaviour{AllowAnyColor: true}, 200},
 		{"text", `{"description":"` + strings.Repeat("x", 8193) + `"}`, gcalsim.Behaviour{AllowLongText: true}, 200},
-		{"stray EXDATE", `{"recurrence":["RRULE:FREQ=DAILY;COUNT=3","EXDATE;TZID=Europe/Berlin:20260302T100000"]}`,
-			gcalsim.Behaviour{RefuseStrayExceptionDate: true}, 400},
-		{"good EXDATE", `{"recurrence":["RRULE:FREQ=DAILY;COUNT=3","EXDATE;TZID=Europe/Berlin:20260303T090000"]}`,
-			gcalsim.Behaviour{RefuseStrayExceptionDate: true}, 200},
+		{
+			"stray EXDATE", `{"recurrence":["RRULE:FREQ=DAILY;COUNT=3","EXDATE;TZID=Europe/Berlin:20260302T100000"]}`,
+			gcalsim.Behaviour{RefuseStrayExceptionDate: true},
+			400,
+		},
+		{
+			"good EXDATE", `{"recurrence":["RRULE:FREQ=DAILY;COUNT=3","EXDATE;TZID=Europe/Berlin:20260303T090000"]}`,
+			gcalsim.Behaviour{RefuseStrayExceptionDate: true},
+			200,
+		},
 	} {
 		b := newBench(t, func(c *gcalsim.Config) { c.Behaviour = tc.behaviour })
 		r := b.postEvent(body(t, tc.fields))
@@ -291,7 +301,7 @@ func TestPropertiesHaveATotalSize(t *testing.T) {
 	ev := timed("aaaaa1", 2, 9)
 	ev.ExtendedProperties = &calendar.EventExtendedProperties{Private: map[string]string{}, Shared: map[string]string{}}
 	for i := range 301 {
-		ev.ExtendedProperties.Private[fmt.Sprint(i)] = "x"
+		ev.ExtendedProperties.Private[strconv.Itoa(i)] = "x"
 	}
 	_, err := b.events.Insert(work, ev).Do()
 	refused(t, err, http.StatusBadRequest, "invalid", "")
@@ -299,7 +309,7 @@ func TestPropertiesHaveATotalSize(t *testing.T) {
 	big := timed("aaaaa2", 2, 9)
 	big.ExtendedProperties = &calendar.EventExtendedProperties{Shared: map[string]string{}}
 	for i := range 33 {
-		big.ExtendedProperties.Shared[fmt.Sprint(i)] = strings.Repeat("x", 1024)
+		big.ExtendedProperties.Shared[strconv.Itoa(i)] = strings.Repeat("x", 1024)
 	}
 	_, err = b.events.Insert(work, big).Do()
 	refused(t, err, http.StatusBadRequest, "invalid", "")

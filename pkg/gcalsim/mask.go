@@ -1,6 +1,9 @@
 package gcalsim
 
-import "strings"
+import (
+	"maps"
+	"strings"
+)
 
 // mask is a fields parameter, understood: which keys of an object are wanted, and what of them. An empty mask wants everything.
 type mask map[string]mask
@@ -50,9 +53,7 @@ func (p *maskParser) item(into mask) bool {
 		inner = list
 	}
 	if old, seen := into[name]; seen && len(old) > 0 && len(inner) > 0 {
-		for k, v := range inner {
-			old[k] = v
-		}
+		maps.Copy(old, inner)
 		return true
 	}
 	into[name] = inner

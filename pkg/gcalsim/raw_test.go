@@ -26,9 +26,9 @@ func (b *bench) raw(method, path, body string, headers ...string) reply {
 	}
 	resp, err := http.DefaultClient.Do(req)
 	require.NoError(b.t, err)
-	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	require.NoError(b.t, err)
+	require.NoError(b.t, resp.Body.Close())
 	return reply{resp.StatusCode, resp.Header, string(text)}
 }
 

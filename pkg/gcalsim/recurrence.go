@@ -223,7 +223,7 @@ func (r *recurrence) candidates(low, high time.Time, limit int) []time.Time {
 	margin := 2 * len(r.exrules) * limit
 	for _, rule := range r.rules {
 		next, found := iterate(*rule), 0
-		for steps := 0; steps < occurrenceLimit; steps++ {
+		for range occurrenceLimit {
 			w, more := next()
 			if !more || !high.IsZero() && w.After(high) || found > limit+margin+2 {
 				break

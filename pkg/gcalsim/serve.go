@@ -243,7 +243,7 @@ func (a answer) write(w http.ResponseWriter) {
 func sever(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		panic(http.ErrAbortHandler) // the documented way to cut a connection that cannot be hijacked
+		panic(http.ErrAbortHandler) //nolint:forbidigo // net/http knows no other way to cut a connection that cannot be hijacked
 	}
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)

@@ -97,22 +97,30 @@ func (b *bench) insert(ev *calendar.Event) *calendar.Event {
 	return got
 }
 
+// refusal is what the API had to say.
+type refusal struct {
+	Code          int
+	Message, Body string
+	Header        http.Header
+}
+
 // refused asserts how the API refuses: status, reason and message.
-func refused(t *testing.T, err error, code int, reason, message string) *googleapi.Error {
+func refused(t *testing.T, err error, code int, reason, message string) refusal {
 	t.Helper()
 	var g *googleapi.Error
 	require.ErrorAs(t, err, &g)
 	require.Equal(t, code, g.Code, g.Body)
+	out := refusal{g.Code, g.Message, g.Body, g.Header}
 	if reason == "" {
 		require.Empty(t, g.Errors)
-		return g
+		return out
 	}
 	require.NotEmpty(t, g.Errors, g.Body)
 	require.Equal(t, reason, g.Errors[0].Reason)
 	if message != "" {
 		require.Equal(t, message, g.Errors[0].Message)
 	}
-	return g
+	return out
 }
 
 func TestInsertGetPatchDelete(t *testing.T) {
