@@ -49,7 +49,7 @@ const (
 
 // needs are the streams and buckets that the service works with.
 var needs = []string{
-	streams.StreamFetch, streams.StreamReports, streams.BucketLedger, streams.BucketSubscriptions,
+	streams.StreamFetch, streams.StreamChanges, streams.StreamReports, streams.BucketLedger, streams.BucketSubscriptions,
 	streams.BucketAccounts, streams.BucketHealth, streams.BucketHolds,
 }
 
@@ -141,8 +141,12 @@ func (s *Service) open(ctx context.Context) error {
 	if s.holds, err = holds.Open(ctx, s.js, store, d.FeedKey, d.Now); err != nil {
 		return err
 	}
-	// The queue's own metrics belong to the fetcher, which works on it.
-	queue, err := workqueue.Open(ctx, d.NATS, workqueue.Config{Stream: streams.StreamFetch, KeepOnReplace: true, Logger: d.Logger})
+	// The queues' own metrics belong to fetcher and writer, which work on them.
+	fetches, err := workqueue.Open(ctx, d.NATS, workqueue.Config{Stream: streams.StreamFetch, KeepOnReplace: true, Logger: d.Logger})
+	if err != nil {
+		return err
+	}
+	changes, err := workqueue.Open(ctx, d.NATS, workqueue.Config{Stream: streams.StreamChanges, Logger: d.Logger})
 	if err != nil {
 		return err
 	}
@@ -156,7 +160,7 @@ func (s *Service) open(ctx context.Context) error {
 	if err := d.Metrics.Register(board.NewMetrics(s.board, d.Now)); err != nil {
 		return fmt.Errorf("register metrics: %w", err)
 	}
-	s.turns = turns.New(queue, s.js, reg, d.Logger)
+	s.turns = turns.New(fetches, changes, s.js, reg, d.Logger)
 	s.consumer = reports.NewConsumer(s.js, &reports.HealthKeeper{
 		Book: s.book, Registry: reg, Ledger: store, Accounts: keeper, Log: d.Logger, Now: d.Now,
 	}, d.Logger, d.Metrics)

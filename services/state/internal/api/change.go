@@ -169,6 +169,13 @@ func (s *Service) PauseSubscription(ctx context.Context, req *connect.Request[ca
 	if err != nil {
 		return nil, s.failed(ctx, "pause subscription", err)
 	}
+	rec, err := s.Registry.Subscription(ctx, req.Msg.GetId())
+	if err == nil {
+		err = s.Turns.Halt(ctx, rec.Value)
+	}
+	if err != nil {
+		return nil, s.failed(ctx, "pause subscription", err)
+	}
 	return connect.NewResponse(&calferryv1.PauseSubscriptionResponse{Subscription: status}), nil
 }
 

@@ -66,7 +66,7 @@ func urlLabel(u *url.URL) string {
 		return host
 	}
 	if mayBeKey(last) {
-		last = "…" + shortExtension(last)
+		return host + "/…"
 	}
 	if strings.Count(strings.Trim(u.Path, "/"), "/") > 0 {
 		return host + "/…/" + last
@@ -82,11 +82,4 @@ func mayBeKey(element string) bool {
 		}
 	}
 	return len(element) > maxShownElement || digits > maxShownDigits
-}
-
-func shortExtension(element string) string {
-	if ext := path.Ext(element); len(ext) <= 5 {
-		return ext
-	}
-	return ""
 }

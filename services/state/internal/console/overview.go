@@ -51,6 +51,7 @@ type chip struct {
 
 type overview struct {
 	Headline string
+	Writes   string // how many writes wait, in words; empty when none do
 	Resumes  *timestamppb.Timestamp
 	Chips    []chip
 	Query    string
@@ -73,8 +74,10 @@ func (c *Console) overview(w http.ResponseWriter, r *http.Request) {
 			chosen = append(chosen, one)
 		}
 	}
+	slices.SortStableFunc(chosen, func(a, b card) int { return urgency(a.State) - urgency(b.State) })
 	body := overview{Query: query, Show: string(show), Total: len(chosen), Chips: chips(all, show, query)}
-	body.Headline, body.Resumes = headline(all)
+	body.Headline = headline(all)
+	body.Writes, body.Resumes = waitingWrites(all)
 	first, _ := strconv.Atoi(q.Get("from"))
 	first = min(max(first, 0), len(chosen))
 	body.Cards = chosen[first:min(first+pageSize, len(chosen))]
@@ -95,46 +98,77 @@ func contains(one card, query string) bool {
 	})
 }
 
-// headline says in one sentence how things stand, worst first.
-func headline(all []card) (string, *timestamppb.Timestamp) {
+// headline says how things stand, worst first.
+func headline(all []card) string {
 	if len(all) == 0 {
-		return "No subscriptions yet", nil
+		return "No subscriptions yet"
 	}
-	var failing, deciding, waiting int
-	var writes uint32
-	var resumes *timestamppb.Timestamp
+	var failing, deciding, busy int
 	for _, one := range all {
 		switch one.State {
 		case Failing:
 			failing++
 		case Deciding:
 			deciding++
-		}
-		if one.Progress.Waiting > 0 && one.State != Failing && one.State != Paused {
-			waiting++
-			writes += one.Progress.Waiting
-			at := one.Progress.Resumes
-			if at != nil && (resumes == nil || at.AsTime().Before(resumes.AsTime())) {
-				resumes = at
-			}
+		case Waiting, Writing, Starting:
+			busy++
 		}
 	}
 	var parts []string
 	if failing > 0 {
-		parts = append(parts, plural(failing, "subscription needs", "subscriptions need")+" attention")
+		parts = append(parts, plural(failing, "feed needs", "feeds need")+" attention")
 	}
 	if deciding > 0 {
 		parts = append(parts, plural(deciding, "waits", "wait")+" for a decision")
 	}
-	if writes > 0 {
-		parts = append(parts, plural(int(writes), "write waits", "writes wait")+" for "+plural(waiting, "subscription", "subscriptions"))
-	} else {
-		resumes = nil
+	switch {
+	case len(parts) > 0:
+		return strings.Join(parts, ", ")
+	case busy > 0:
+		return plural(busy, "feed is", "feeds are") + " on the way"
+	default:
+		return "Everything is in step"
 	}
-	if len(parts) == 0 {
-		return "Everything is in step", nil
+}
+
+// waitingWrites says how many writes wait that will go on by themselves, and when the first of them does.
+func waitingWrites(all []card) (string, *timestamppb.Timestamp) {
+	var writes uint32
+	var feeds int
+	var resumes *timestamppb.Timestamp
+	now := false
+	for _, one := range all {
+		if one.Progress.Waiting == 0 || one.State != Waiting && one.State != Writing {
+			continue
+		}
+		feeds++
+		writes += one.Progress.Waiting
+		at := one.Progress.Resumes
+		now = now || at == nil
+		if at != nil && (resumes == nil || at.AsTime().Before(resumes.AsTime())) {
+			resumes = at
+		}
 	}
-	return strings.Join(parts, "; "), resumes
+	if writes == 0 {
+		return "", nil
+	}
+	text := plural(int(writes), "write waits", "writes wait") + " for " + plural(feeds, "feed", "feeds")
+	if now {
+		return text + "; some are being written now", nil
+	}
+	return text, resumes
+}
+
+// urgency puts what needs a person first.
+func urgency(s State) int {
+	switch s {
+	case Failing:
+		return 0
+	case Deciding:
+		return 1
+	default:
+		return 2
+	}
 }
 
 func chips(all []card, show State, query string) []chip {

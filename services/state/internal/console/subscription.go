@@ -53,7 +53,7 @@ func (c *Console) subscription(w http.ResponseWriter, r *http.Request) {
 	if history, err := call(ctx, c.api.ListReports, &calferryv1.ListReportsRequest{Subscription: id, PageSize: limit}); err != nil {
 		page.Partial = append(page.Partial, "The reports cannot be read: "+message(err))
 	} else {
-		page.Lines = lines(history.GetReports())
+		page.Lines = lines(history.GetReports(), c.now())
 		if page.More = limit > 0 && len(page.Lines) > shortTimeline; page.More {
 			page.Lines = page.Lines[:shortTimeline]
 		}

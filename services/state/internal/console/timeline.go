@@ -3,6 +3,7 @@ package console
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -23,14 +24,21 @@ type Line struct {
 	Resumes *timestamppb.Timestamp
 }
 
-func lines(history []*calferryv1.Report) []Line {
+// lines puts reports, newest first, into words. Only the newest turn's wait is still to come.
+func lines(history []*calferryv1.Report, now time.Time) []Line {
 	out := make([]Line, 0, len(history))
+	waits := true
 	for _, r := range history {
 		if s := r.GetSync(); s != nil {
 			out = append(out, fetchLine(s))
-		} else {
-			out = append(out, turnLine(r.GetTurn()))
+			continue
 		}
+		l := turnLine(r.GetTurn())
+		if !waits || !l.Resumes.AsTime().After(now) {
+			l.Resumes = nil
+		}
+		waits = false
+		out = append(out, l)
 	}
 	return out
 }

@@ -32,9 +32,15 @@ type Queue interface {
 	PutIfAbsent(ctx context.Context, key string, body []byte) (bool, error)
 }
 
-// Keeper starts FETCH turns. It is safe for concurrent use.
+// Changes is the CHANGES work queue.
+type Changes interface {
+	Remove(ctx context.Context, key string) error
+}
+
+// Keeper starts FETCH turns, and takes back ChangeSets. It is safe for concurrent use.
 type Keeper struct {
 	queue    Queue
+	changes  Changes
 	js       jetstream.JetStream
 	registry *registry.Registry
 	log      *slog.Logger
@@ -47,9 +53,9 @@ type Keeper struct {
 }
 
 // New makes a keeper. Its turns start only while Run runs.
-func New(queue Queue, js jetstream.JetStream, reg *registry.Registry, log *slog.Logger) *Keeper {
+func New(queue Queue, changes Changes, js jetstream.JetStream, reg *registry.Registry, log *slog.Logger) *Keeper {
 	return &Keeper{
-		queue: queue, js: js, registry: reg, log: log,
+		queue: queue, changes: changes, js: js, registry: reg, log: log,
 		limit: rate.NewLimiter(Spread, 1), waiting: map[string]bool{}, work: make(chan struct{}, 1),
 	}
 }
@@ -58,6 +64,16 @@ func New(queue Queue, js jetstream.JetStream, reg *registry.Registry, log *slog.
 func (k *Keeper) Now(ctx context.Context, subscription string) error {
 	if _, err := k.queue.Put(ctx, streams.FetchKey(subscription), nil); err != nil {
 		return fmt.Errorf("start the fetch of subscription %s: %w", subscription, err)
+	}
+	return nil
+}
+
+// Halt takes back what a subscription still has to write, and ends the turn that is writing it. Nothing is lost: the next
+// fetch finds what is missing.
+func (k *Keeper) Halt(ctx context.Context, s *calferryv1.Subscription) error {
+	lane := streams.LaneToken(s.GetTarget().GetProject(), s.GetTarget().GetCalendarId())
+	if err := k.changes.Remove(ctx, streams.ChangesKey(lane, s.GetId())); err != nil {
+		return fmt.Errorf("halt the writes of subscription %s: %w", s.GetId(), err)
 	}
 	return nil
 }

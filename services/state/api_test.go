@@ -1,0 +1,450 @@
+package state_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/calferry/calferry/pkg/config"
+	"github.com/calferry/calferry/pkg/gcalsim"
+	"github.com/calferry/calferry/pkg/registry"
+	"github.com/calferry/calferry/pkg/streams"
+	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
+	"github.com/calferry/calferry/proto/gen/calferry/v1/calferryv1connect"
+	"github.com/calferry/calferry/services/state"
+)
+
+// hasTurn tells whether a message waits in the FETCH queue.
+func (r *rig) hasTurn(id string) bool {
+	stream, err := r.js.Stream(r.t.Context(), streams.StreamFetch)
+	require.NoError(r.t, err)
+	_, err = stream.GetLastMsgForSubject(r.t.Context(), streams.PrefixFetch+"."+id)
+	return err == nil
+}
+
+// takeTurn removes the FETCH message, as a fetcher that is done does.
+func (r *rig) takeTurn(id string) {
+	stream, err := r.js.Stream(r.t.Context(), streams.StreamFetch)
+	require.NoError(r.t, err)
+	msg, err := stream.GetLastMsgForSubject(r.t.Context(), streams.PrefixFetch+"."+id)
+	require.NoError(r.t, err)
+	require.NoError(r.t, stream.DeleteMsg(r.t.Context(), msg.Sequence))
+}
+
+func TestSubscriptionIsCreatedAndItsSecretsStay(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	account := r.connect()
+	id := r.create(account, "Term dates")
+
+	status := r.get(id)
+	require.Equal(t, "Term dates", status.GetName())
+	require.Equal(t, "school.example/…/term.ics", status.GetFeedLabel())
+	require.Equal(t, "Europe/Vienna", status.GetCalendarTimeZone(), "asked of Google")
+	require.Equal(t, calferryv1.Status_STATUS_ACTIVE, status.GetHealth().GetStatus())
+	require.True(t, r.hasTurn(id))
+
+	rec, err := r.registry().Subscription(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, "4242", rec.Value.GetTarget().GetProject())
+	require.Equal(t, "1001", rec.Value.GetTarget().GetPaceUser())
+	require.Equal(t, teamCalendar, rec.Value.GetTarget().GetCalendarId())
+	require.False(t, rec.Value.GetLocalFeed())
+	r.hidden("the record", rec.Value.String())
+	feed, err := registry.OpenFeed(r.feedKey, rec.Value)
+	require.NoError(t, err)
+	require.Equal(t, feedURL, feed.GetUrl())
+	acc, err := r.registry().Account(t.Context(), account)
+	require.NoError(t, err)
+	r.hidden("the account's record", acc.Value.String())
+}
+
+func TestPrimaryIsResolvedToTheAccountsAddress(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	res, err := r.client.CreateSubscription(t.Context(), connect.NewRequest(&calferryv1.CreateSubscriptionRequest{
+		Account: r.connect(), CalendarId: "primary", Feed: &calferryv1.FeedSource{Url: "webcal://a.example/x.ics"},
+	}))
+	require.NoError(t, err)
+	require.Equal(t, owner, res.Msg.GetSubscription().GetCalendarId())
+	require.Equal(t, "a.example/x.ics", res.Msg.GetSubscription().GetName(), "named after the feed")
+}
+
+func TestRefusedRequests(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	account := r.connect()
+	require.NoError(t, r.sim.AddCalendar("readonly@group.calendar.google.com", "UTC", gcalsim.OwnedBy("eve@example.com")))
+	r.sim.SetRole("readonly@group.calendar.google.com", owner, "reader")
+	good := func() *calferryv1.CreateSubscriptionRequest {
+		return &calferryv1.CreateSubscriptionRequest{
+			Account: account, CalendarId: teamCalendar, Feed: &calferryv1.FeedSource{Url: feedURL},
+		}
+	}
+	tests := map[string]struct {
+		change func(*calferryv1.CreateSubscriptionRequest)
+		code   connect.Code
+		text   string
+	}{
+		"no feed":        {func(q *calferryv1.CreateSubscriptionRequest) { q.Feed = nil }, connect.CodeInvalidArgument, "address"},
+		"empty address":  {func(q *calferryv1.CreateSubscriptionRequest) { q.Feed.Url = " " }, connect.CodeInvalidArgument, "copy it"},
+		"other scheme":   {func(q *calferryv1.CreateSubscriptionRequest) { q.Feed.Url = "ftp://" + secretPath }, connect.CodeInvalidArgument, "https://"},
+		"unreadable":     {func(q *calferryv1.CreateSubscriptionRequest) { q.Feed.Url = "https://%zz/" + secretPath }, connect.CodeInvalidArgument, "https://"},
+		"a file":         {func(q *calferryv1.CreateSubscriptionRequest) { q.Feed.Url = "/etc/" + secretPath }, connect.CodeInvalidArgument, "--allow-local-feeds"},
+		"header break":   {func(q *calferryv1.CreateSubscriptionRequest) { q.Feed.HeaderValue = "a\r\nb" }, connect.CodeInvalidArgument, "line break"},
+		"no account":     {func(q *calferryv1.CreateSubscriptionRequest) { q.Account = "" }, connect.CodeInvalidArgument, "connect one"},
+		"other account":  {func(q *calferryv1.CreateSubscriptionRequest) { q.Account = "nobody" }, connect.CodeNotFound, "look at the list"},
+		"bad zone":       {func(q *calferryv1.CreateSubscriptionRequest) { q.CalendarTimeZone = "Mars/Olympus" }, connect.CodeInvalidArgument, "IANA"},
+		"short interval": {func(q *calferryv1.CreateSubscriptionRequest) { q.Interval = durationpb.New(time.Second) }, connect.CodeInvalidArgument, "1m0s"},
+		"bad options":    {func(q *calferryv1.CreateSubscriptionRequest) { q.Options = &calferryv1.Options{Busy: "maybe"} }, connect.CodeInvalidArgument, "busy"},
+		"bad filter": {func(q *calferryv1.CreateSubscriptionRequest) {
+			q.Options = &calferryv1.Options{Filters: []*calferryv1.Filter{{
+				Mode: calferryv1.FilterMode_FILTER_MODE_INCLUDE, Field: "summary", Match: calferryv1.FilterMatch_FILTER_MATCH_REGEX, Value: "(",
+			}}}
+		}, connect.CodeInvalidArgument, "filter 1"},
+		"unknown calendar": {func(q *calferryv1.CreateSubscriptionRequest) { q.CalendarId = "gone@group.calendar.google.com" }, connect.CodeNotFound, "share it"},
+		"read-only calendar": {
+			func(q *calferryv1.CreateSubscriptionRequest) { q.CalendarId = "readonly@group.calendar.google.com" },
+			connect.CodePermissionDenied, "make changes to events",
+		},
+	}
+	for name, test := range tests {
+		q := good()
+		test.change(q)
+		_, err := r.client.CreateSubscription(t.Context(), connect.NewRequest(q))
+		require.Equal(t, test.code, connect.CodeOf(err), "%s: %v", name, err)
+		require.ErrorContains(t, err, test.text, name)
+		r.hidden(name, err.Error())
+	}
+	list, err := r.client.ListSubscriptions(t.Context(), connect.NewRequest(new(calferryv1.ListSubscriptionsRequest)))
+	require.NoError(t, err)
+	require.Empty(t, list.Msg.GetSubscriptions())
+}
+
+func TestLocalFeedsNeedPermission(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *state.Config) { c.LocalFeeds = true })
+	res, err := r.client.CreateSubscription(t.Context(), connect.NewRequest(&calferryv1.CreateSubscriptionRequest{
+		Account: r.connect(), CalendarId: teamCalendar, Feed: &calferryv1.FeedSource{Url: "/srv/feeds/hut.ics"},
+	}))
+	require.NoError(t, err)
+	require.Equal(t, "hut.ics", res.Msg.GetSubscription().GetFeedLabel())
+	rec, err := r.registry().Subscription(t.Context(), res.Msg.GetSubscription().GetId())
+	require.NoError(t, err)
+	require.True(t, rec.Value.GetLocalFeed())
+}
+
+func TestListIsPagedFilteredAndStable(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	account := r.connect()
+	ids := map[string]string{}
+	for _, name := range []string{"delta", "Alpha", "charlie", "bravo", "echo"} {
+		ids[name] = r.create(account, name)
+	}
+	var names []string
+	token := ""
+	for page := 0; ; page++ {
+		res, err := r.client.ListSubscriptions(t.Context(), connect.NewRequest(&calferryv1.ListSubscriptionsRequest{PageSize: 2, PageToken: token}))
+		require.NoError(t, err)
+		require.EqualValues(t, 5-min(page, 1), res.Msg.GetTotal())
+		for _, s := range res.Msg.GetSubscriptions() {
+			names = append(names, s.GetName())
+		}
+		if page == 0 {
+			// The one that ended the page goes away between two pages.
+			rec, err := r.registry().Subscription(t.Context(), ids["bravo"])
+			require.NoError(t, err)
+			require.NoError(t, r.registry().DeleteSubscription(t.Context(), rec))
+			r.eventually("the removal", func() bool {
+				res, err := r.client.ListSubscriptions(t.Context(), connect.NewRequest(new(calferryv1.ListSubscriptionsRequest)))
+				return err == nil && res.Msg.GetTotal() == 4
+			})
+		}
+		if token = res.Msg.GetNextPageToken(); token == "" {
+			break
+		}
+	}
+	require.Equal(t, []string{"Alpha", "bravo", "charlie", "delta", "echo"}, names)
+
+	_, err := r.client.PauseSubscription(t.Context(), connect.NewRequest(&calferryv1.PauseSubscriptionRequest{Id: ids["echo"]}))
+	require.NoError(t, err)
+	for want, q := range map[string]*calferryv1.ListSubscriptionsRequest{
+		"charlie": {Query: "CHARL"},
+		"echo":    {Status: calferryv1.Status_STATUS_PAUSED},
+	} {
+		res, err := r.client.ListSubscriptions(t.Context(), connect.NewRequest(q))
+		require.NoError(t, err)
+		require.Len(t, res.Msg.GetSubscriptions(), 1, want)
+		require.Equal(t, want, res.Msg.GetSubscriptions()[0].GetName())
+	}
+	_, err = r.client.ListSubscriptions(t.Context(), connect.NewRequest(&calferryv1.ListSubscriptionsRequest{PageToken: "nonsense"}))
+	require.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(err))
+}
+
+func TestPauseHaltsAndResumeStarts(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	id := r.create(r.connect(), "Term dates")
+	subject := streams.PrefixChanges + "." + streams.ChangesKey(streams.LaneToken("4242", teamCalendar), id)
+	_, err := r.js.Publish(t.Context(), subject, []byte("a ChangeSet that waits"))
+	require.NoError(t, err)
+
+	res, err := r.client.PauseSubscription(t.Context(), connect.NewRequest(&calferryv1.PauseSubscriptionRequest{Id: id}))
+	require.NoError(t, err)
+	require.Equal(t, calferryv1.Status_STATUS_PAUSED, res.Msg.GetSubscription().GetHealth().GetStatus())
+	changes, err := r.js.Stream(t.Context(), streams.StreamChanges)
+	require.NoError(t, err)
+	_, err = changes.GetLastMsgForSubject(t.Context(), subject)
+	require.Error(t, err, "what waited is taken back")
+
+	_, err = r.client.SyncSubscription(t.Context(), connect.NewRequest(&calferryv1.SyncSubscriptionRequest{Id: id}))
+	require.Equal(t, connect.CodeFailedPrecondition, connect.CodeOf(err))
+	r.takeTurn(id)
+	_, err = r.client.ResumeSubscription(t.Context(), connect.NewRequest(&calferryv1.ResumeSubscriptionRequest{Id: id}))
+	require.NoError(t, err)
+	require.True(t, r.hasTurn(id))
+	r.takeTurn(id)
+	_, err = r.client.SyncSubscription(t.Context(), connect.NewRequest(&calferryv1.SyncSubscriptionRequest{Id: id}))
+	require.NoError(t, err)
+	require.True(t, r.hasTurn(id))
+}
+
+func TestUpdateChangesOnlyWhatIsSet(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	id := r.create(r.connect(), "Term dates")
+	_, err := r.client.UpdateSubscription(t.Context(), connect.NewRequest(&calferryv1.UpdateSubscriptionRequest{
+		Id: id, Options: &calferryv1.Options{TitlePrefix: "School: "},
+	}))
+	require.NoError(t, err)
+	_, err = r.client.UpdateSubscription(t.Context(), connect.NewRequest(&calferryv1.UpdateSubscriptionRequest{
+		Id: id, Name: "Terms", Interval: durationpb.New(time.Hour),
+	}))
+	require.NoError(t, err)
+	status := r.get(id)
+	require.Equal(t, "Terms", status.GetName())
+	require.Equal(t, "School: ", status.GetOptions().GetTitlePrefix())
+	require.Equal(t, time.Hour, status.GetInterval().AsDuration())
+	require.Equal(t, "school.example/…/term.ics", status.GetFeedLabel())
+}
+
+func TestRemovalIsAWishThatTheFetcherFulfils(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	account := r.connect()
+	id := r.create(account, "Term dates")
+	r.fetch(id, 1, func(*calferryv1.SyncReport) {})
+	r.eventually("the report", func() bool { return r.get(id).GetHealth().GetSync() == 1 })
+	_, err := r.client.RemoveAccount(t.Context(), connect.NewRequest(&calferryv1.RemoveAccountRequest{Id: account}))
+	require.Equal(t, connect.CodeFailedPrecondition, connect.CodeOf(err))
+	require.ErrorContains(t, err, "Term dates")
+
+	r.takeTurn(id)
+	res, err := r.client.RemoveSubscription(t.Context(), connect.NewRequest(&calferryv1.RemoveSubscriptionRequest{Id: id, Purge: true}))
+	require.NoError(t, err)
+	require.Equal(t, calferryv1.Status_STATUS_REMOVING, res.Msg.GetSubscription().GetHealth().GetStatus())
+	require.True(t, r.hasTurn(id))
+	for _, refuse := range []func() error{
+		func() error {
+			_, err := r.client.ResumeSubscription(t.Context(), connect.NewRequest(&calferryv1.ResumeSubscriptionRequest{Id: id}))
+			return err
+		},
+		func() error {
+			_, err := r.client.RemoveSubscription(t.Context(), connect.NewRequest(&calferryv1.RemoveSubscriptionRequest{Id: id}))
+			return err
+		},
+	} {
+		require.Equal(t, connect.CodeFailedPrecondition, connect.CodeOf(refuse()))
+	}
+
+	rec, err := r.registry().Subscription(t.Context(), id)
+	require.NoError(t, err)
+	require.NoError(t, r.registry().DeleteSubscription(t.Context(), rec))
+	health, err := r.js.KeyValue(t.Context(), streams.BucketHealth)
+	require.NoError(t, err)
+	r.eventually("the health to be forgotten", func() bool {
+		_, err := health.Get(t.Context(), id)
+		return err != nil
+	})
+	r.fetch(id, 2, func(*calferryv1.SyncReport) {})
+	_, err = r.client.RemoveAccount(t.Context(), connect.NewRequest(&calferryv1.RemoveAccountRequest{Id: account}))
+	require.NoError(t, err)
+}
+
+func TestWatchStreamsEachChange(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	account := r.connect()
+	id, other := r.create(account, "Term dates"), r.create(account, "Other")
+	stream, err := r.client.WatchSubscriptions(t.Context(), connect.NewRequest(&calferryv1.WatchSubscriptionsRequest{Id: id}))
+	require.NoError(t, err)
+	defer stream.Close()
+	require.True(t, stream.Receive())
+	require.Equal(t, id, stream.Msg().GetSubscription().GetId())
+
+	r.fetch(other, 1, func(*calferryv1.SyncReport) {})
+	r.turn(id, 1, throttled)
+	for stream.Msg().GetSubscription().GetHealth().GetCounts().GetRemaining() != 14 {
+		require.True(t, stream.Receive())
+		require.Equal(t, id, stream.Msg().GetSubscription().GetId())
+	}
+	rec, err := r.registry().Subscription(t.Context(), id)
+	require.NoError(t, err)
+	require.NoError(t, r.registry().DeleteSubscription(t.Context(), rec))
+	for !stream.Msg().GetRemoved() {
+		require.True(t, stream.Receive(), "%v", stream.Err())
+	}
+	require.False(t, stream.Receive())
+	require.NoError(t, stream.Err())
+}
+
+func TestReportsAreListedNewestFirst(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	id := r.create(r.connect(), "Term dates")
+	for sync := uint64(1); sync <= 5; sync++ {
+		r.fetch(id, sync, func(*calferryv1.SyncReport) {})
+	}
+	res, err := r.client.ListReports(t.Context(), connect.NewRequest(&calferryv1.ListReportsRequest{Subscription: id, PageSize: 3}))
+	require.NoError(t, err)
+	var got []uint64
+	for _, report := range res.Msg.GetReports() {
+		got = append(got, report.GetSync().GetSync())
+	}
+	require.Equal(t, []uint64{5, 4, 3}, got)
+}
+
+func TestHoldsAreListedAndDecidedByKey(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	id := r.create(r.connect(), "Hut")
+	head, err := r.ledger().Head(t.Context(), id)
+	require.NoError(t, err)
+	for i, key := range []string{"a", "b", "c"} {
+		sealed, err := r.feedKey.Seal([]byte("Title "+key), []byte("title:"+id))
+		require.NoError(t, err)
+		head.Held = append(head.Held, &calferryv1.Held{Key: key, SealedTitle: sealed, Since: timestamppb.New(time.Unix(int64(100-i), 0)), Fetches: 2})
+	}
+	require.NoError(t, r.ledger().SwapHead(t.Context(), id, head))
+	r.fetch(id, 1, func(s *calferryv1.SyncReport) { s.Held = 3 })
+	r.eventually("the report", func() bool { return r.get(id).GetHealth().GetHeld() == 3 })
+
+	held := func() []string {
+		res, err := r.client.ListHolds(t.Context(), connect.NewRequest(new(calferryv1.ListHoldsRequest)))
+		require.NoError(t, err)
+		var titles []string
+		for _, h := range res.Msg.GetHolds() {
+			require.Equal(t, "Hut", h.GetSubscriptionName())
+			for _, e := range h.GetEvents() {
+				titles = append(titles, e.GetTitle())
+			}
+		}
+		return titles
+	}
+	require.Equal(t, []string{"Title c", "Title b", "Title a"}, held(), "oldest first")
+	decide := func(decision calferryv1.HoldDecision, keys ...string) (uint32, error) {
+		res, err := r.client.DecideHold(t.Context(), connect.NewRequest(&calferryv1.DecideHoldRequest{Subscription: id, Decision: decision, Keys: keys}))
+		if err != nil {
+			return 0, err
+		}
+		return res.Msg.GetDecided(), nil
+	}
+	_, err = decide(calferryv1.HoldDecision_HOLD_DECISION_APPROVE, "a", "unknown")
+	require.Equal(t, connect.CodeFailedPrecondition, connect.CodeOf(err))
+	require.Len(t, held(), 3, "nothing was decided")
+	r.takeTurn(id)
+	n, err := decide(calferryv1.HoldDecision_HOLD_DECISION_APPROVE, "a")
+	require.NoError(t, err)
+	require.EqualValues(t, 1, n)
+	require.True(t, r.hasTurn(id), "the fetcher acts on it")
+	require.Equal(t, []string{"Title c", "Title b"}, held())
+	n, err = decide(calferryv1.HoldDecision_HOLD_DECISION_DISCARD)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, n)
+	require.Empty(t, held())
+	_, err = decide(calferryv1.HoldDecision_HOLD_DECISION_UNSPECIFIED)
+	require.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(err))
+}
+
+func TestReconnectingAsAnotherUserIsRefused(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	id := r.connect()
+	_, err := r.client.ConnectAccount(t.Context(), connect.NewRequest(&calferryv1.ConnectAccountRequest{
+		Id: id, Kind: calferryv1.AccountKind_ACCOUNT_KIND_OAUTH, Email: "eve@example.com", GoogleSub: "2002", Credential: r.credential("eve@example.com"),
+	}))
+	require.Equal(t, connect.CodeFailedPrecondition, connect.CodeOf(err))
+	require.ErrorContains(t, err, owner)
+	require.ErrorContains(t, err, "eve@example.com")
+	r.hidden("the error", err.Error())
+	_, err = r.client.ConnectAccount(t.Context(), connect.NewRequest(&calferryv1.ConnectAccountRequest{
+		Kind: calferryv1.AccountKind_ACCOUNT_KIND_OAUTH, Credential: &calferryv1.Credential{RefreshToken: "sim-refresh-x"},
+	}))
+	require.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(err))
+	require.ErrorContains(t, err, "client_id")
+	r.hidden("the error", err.Error())
+}
+
+func TestTokenGuardsTheAPI(t *testing.T) {
+	t.Parallel()
+	const token = "0123456789abcdef0123"
+	r := newRig(t, func(c *state.Config) { c.AuthToken, c.PathPrefix = config.Secret(token), "/cal" })
+	_, err := r.client.ListAccounts(t.Context(), connect.NewRequest(new(calferryv1.ListAccountsRequest)))
+	require.Equal(t, connect.CodeUnauthenticated, connect.CodeOf(err))
+	req := connect.NewRequest(new(calferryv1.ListAccountsRequest))
+	req.Header().Set("Authorization", "Bearer "+token)
+	_, err = r.client.ListAccounts(t.Context(), req)
+	require.NoError(t, err)
+	grpc := calferryv1connect.NewCalferryServiceClient(r.web.Client(), r.web.URL+"/cal", connect.WithGRPCWeb())
+	_, err = grpc.ListAccounts(t.Context(), connect.NewRequest(new(calferryv1.ListAccountsRequest)))
+	require.Equal(t, connect.CodeUnauthenticated, connect.CodeOf(err))
+}
+
+func TestOtherSitesCannotCallTheAPI(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.web.URL+calferryv1connect.CalferryServiceListAccountsProcedure, strings.NewReader("{}"))
+	require.NoError(t, err)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Sec-Fetch-Site", "cross-site")
+	res, err := r.web.Client().Do(req)
+	require.NoError(t, err)
+	require.NoError(t, res.Body.Close())
+	require.Equal(t, http.StatusForbidden, res.StatusCode)
+}
+
+func TestMetricsTellHowThingsStand(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	account := r.connect()
+	id := r.create(account, "Term dates")
+	r.turn(id, 1, throttled)
+	r.eventually("the report", func() bool { return r.get(id).GetHealth().GetCounts().GetRemaining() == 14 })
+	r.eventually("the board", func() bool {
+		return testutil.GatherAndCompare(r.metrics, strings.NewReader(`
+# HELP calferry_state_deferred Writes that wait, over all subscriptions.
+# TYPE calferry_state_deferred gauge
+calferry_state_deferred 14
+# HELP calferry_state_reports_total Reports of turns that were taken in, by kind (sync, turn, unreadable) and result (ok, retried, dropped).
+# TYPE calferry_state_reports_total counter
+calferry_state_reports_total{kind="turn",result="ok"} 1
+# HELP calferry_state_subscriptions Subscriptions, by status.
+# TYPE calferry_state_subscriptions gauge
+calferry_state_subscriptions{status="active"} 1
+calferry_state_subscriptions{status="error"} 0
+calferry_state_subscriptions{status="paused"} 0
+calferry_state_subscriptions{status="removing"} 0
+`), "calferry_state_deferred", "calferry_state_subscriptions", "calferry_state_reports_total") == nil
+	})
+	problems, err := testutil.GatherAndLint(r.metrics)
+	require.NoError(t, err)
+	require.Empty(t, problems)
+}
