@@ -113,7 +113,7 @@ func (k *Keeper) next() (subscription string, replace, ok bool) {
 // returns nil.
 func (k *Keeper) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
-	wg.Go(func() { k.start(ctx) })
+	wg.Go(func() { k.Start(ctx) })
 	tick := time.NewTicker(SuperviseEvery)
 	defer tick.Stop()
 	for {
@@ -129,7 +129,8 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
-func (k *Keeper) start(ctx context.Context) {
+// Start starts the turns that Soon was given, Spread a second, until ctx ends. Run does so too.
+func (k *Keeper) Start(ctx context.Context) {
 	for {
 		subscription, replace, ok := k.next()
 		if !ok {
