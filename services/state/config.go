@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -20,18 +21,14 @@ type Config struct {
 	AuthToken  config.Secret `flag:"auth-token" file:"state.auth_token" default:"" help:"token that API and console ask for; at least 16 characters"`
 	LocalFeeds bool          `flag:"allow-local-feeds" file:"state.allow_local_feeds" default:"false" help:"let feeds be files of this machine, or at private addresses"`
 	TokenURL   string        `flag:"google-token-url" file:"google.token_url" default:"" help:"OAuth token endpoint for new accounts; Google's own when empty"`
-	// HandlerOnly keeps Run from listening: the caller serves Handler itself.
+	// HandlerOnly keeps Run from listening: the caller serves Handler itself, on Listen. Listen is checked all the
+	// same, because who can reach it decides whether a token is needed.
 	HandlerOnly bool
 }
 
 // WithDefaults fills in what is not set.
 func (c Config) WithDefaults() Config {
-	if c.Listen == "" && !c.HandlerOnly {
-		c.Listen = DefaultListen
-	}
-	if c.HandlerOnly {
-		c.Listen = ""
-	}
+	c.Listen = cmp.Or(c.Listen, DefaultListen)
 	c.PathPrefix = strings.TrimSuffix(c.PathPrefix, "/")
 	return c
 }
@@ -43,9 +40,6 @@ func (c Config) Validate() error {
 	}
 	if n := len(c.AuthToken.Reveal()); n > 0 && n < access.MinToken {
 		return fmt.Errorf("the auth token has %d characters: use at least %d, for example from `openssl rand -hex 24`", n, access.MinToken)
-	}
-	if c.Listen == "" {
-		return nil
 	}
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
 		return fmt.Errorf("listen address %q: give host and port, such as %s", c.Listen, DefaultListen)

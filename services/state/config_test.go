@@ -20,6 +20,7 @@ func TestConfig(t *testing.T) {
 		"loopback by name":      {state.Config{Listen: "localhost:0"}, ""},
 		"all addresses":         {state.Config{Listen: ":8080"}, "auth token"},
 		"another address":       {state.Config{Listen: "10.1.2.3:8080"}, "auth token"},
+		"served by the caller":  {state.Config{Listen: ":8080", HandlerOnly: true}, "auth token"},
 		"another with a token":  {state.Config{Listen: "10.1.2.3:8080", AuthToken: token}, ""},
 		"short token":           {state.Config{AuthToken: "hunter2"}, "at least 16"},
 		"no port":               {state.Config{Listen: "127.0.0.1"}, "host and port"},

@@ -2,6 +2,7 @@ package state_test
 
 import (
 	"context"
+	"net/http"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/calferry/calferry/pkg/gcal"
 	"github.com/calferry/calferry/pkg/tokens"
 	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
+	"github.com/calferry/calferry/proto/gen/calferry/v1/calferryv1connect"
 	"github.com/calferry/calferry/services/state"
 )
 
@@ -246,4 +248,27 @@ func TestTokenEndpointOutageCostsNoGrant(t *testing.T) {
 	_, err := tokens.NewClient(r.nc, tokens.ClientConfig{}).Token(t.Context(), account, "")
 	require.Equal(t, gcal.Transient, gcal.Classify(err).Class)
 	require.Equal(t, calferryv1.AccountState_ACCOUNT_STATE_CONNECTED, r.account(account).GetState())
+}
+
+func TestServiceListensAndStops(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	service, err := state.New(state.Config{Listen: "127.0.0.1:0"}, state.Deps{NATS: r.nc})
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	stopped := make(chan error, 1)
+	go func() { stopped <- service.Run(ctx) }()
+	r.eventually("the address", func() bool { return service.Address() != "" })
+	client := calferryv1connect.NewCalferryServiceClient(http.DefaultClient, "http://"+service.Address())
+	stream, err := client.WatchSubscriptions(t.Context(), connect.NewRequest(&calferryv1.WatchSubscriptionsRequest{}))
+	require.NoError(t, err)
+	r.create(r.connect(), "Term dates")
+	require.True(t, stream.Receive())
+	begin := time.Now()
+	stop()
+	require.NoError(t, <-stopped)
+	require.Less(t, time.Since(begin), 5*time.Second, "a stream that is open does not hold up the stop")
+	for stream.Receive() {
+	}
+	require.NoError(t, stream.Close())
 }

@@ -194,7 +194,7 @@ func (s *Service) Run(ctx context.Context) error {
 	group.Go(func() error { return s.consumer.Run(ctx) })
 	group.Go(func() error { return s.turns.Run(ctx) })
 	group.Go(func() error { return s.broker.Serve(ctx, s.deps.NATS) })
-	if s.cfg.Listen != "" {
+	if !s.cfg.HandlerOnly {
 		group.Go(func() error { return s.listen(ctx) })
 	}
 	if err := group.Wait(); err != nil {

@@ -118,6 +118,10 @@ func (s *Service) WatchSubscriptions(ctx context.Context, req *connect.Request[c
 		s.Board.Put(rec)
 	}
 	follower.Take()
+	// The headers alone, so that a caller knows it is heard even when there is nothing to tell yet.
+	if err := stream.Send(nil); err != nil {
+		return err
+	}
 	sent := map[string]bool{}
 	for _, row := range s.Board.Rows() {
 		if only != "" && row.Subscription.GetId() != only {

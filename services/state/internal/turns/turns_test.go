@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -17,11 +18,10 @@ import (
 
 // recorder is a queue that remembers when it was asked for what.
 type recorder struct {
-	mu     sync.Mutex
-	put    []string
-	absent []string
-	last   time.Time
-	fail   map[string]bool
+	mu   sync.Mutex
+	keys []string
+	last time.Time
+	fail map[string]bool
 }
 
 func (r *recorder) Put(_ context.Context, key string, _ []byte) (uint64, error) {
@@ -31,15 +31,20 @@ func (r *recorder) Put(_ context.Context, key string, _ []byte) (uint64, error) 
 	if r.fail[key] {
 		return 0, errors.New("no")
 	}
-	r.put = append(r.put, key)
+	r.keys = append(r.keys, key)
 	return 1, nil
 }
 
 func (r *recorder) PutIfAbsent(_ context.Context, key string, _ []byte) (bool, error) {
+	_, err := r.Put(context.Background(), key, nil)
+	return err == nil, err
+}
+
+// put returns the keys that were put, and when the last was.
+func (r *recorder) put() ([]string, time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.absent = append(r.absent, key)
-	return true, nil
+	return slices.Clone(r.keys), r.last
 }
 
 func TestManyTurnsStartSpreadOut(t *testing.T) {
@@ -61,12 +66,14 @@ func TestManyTurnsStartSpreadOut(t *testing.T) {
 		keeper.Soon(ids...)
 		keeper.Soon(ids[100:]...)
 		time.Sleep(time.Minute)
-		require.Len(t, queue.put, 199, "each once; one that fails does not hold up the others")
-		took := queue.last.Sub(begin)
+		keys, last := queue.put()
+		require.Len(t, keys, 199, "each once; one that fails does not hold up the others")
+		took := last.Sub(begin)
 		require.InDelta(t, 4*time.Second, took, float64(100*time.Millisecond), "200 at 50 a second")
 		keeper.Soon("one more")
 		synctest.Wait()
-		require.Equal(t, "one more", queue.put[199], "a single one does not wait")
+		keys, _ = queue.put()
+		require.Equal(t, "one more", keys[199], "a single one does not wait")
 		cancel()
 		<-done
 	})
