@@ -100,7 +100,7 @@ func progressOf(h *calferryv1.Health, state State, now time.Time) Progress {
 		p.Lead = "Waiting for the first fetch"
 	case p.Waiting > 0:
 		p.Lead = fmt.Sprintf("%s written, %s waiting", number(p.Written), number(p.Waiting))
-		if at := h.GetResumesAt(); at != nil && at.AsTime().After(now) {
+		if at := h.GetResumesAt(); at.AsTime().After(now) && state != Paused && state != Removing {
 			p.Resumes = at
 		}
 	case p.Written > 0:
