@@ -16,6 +16,8 @@ type Config struct {
 	UserUnits    float64       `flag:"quota-user" file:"quota.user" default:"600" help:"Google's quota per user and minute, in units"`
 	ProjectUnits float64       `flag:"quota-project" file:"quota.project" default:"10000" help:"Google's quota of the project per minute, in units"`
 	ProofAge     time.Duration `flag:"writer-proof-age" file:"writer.proof_age" default:"1m" help:"age of a lost request from which on a look at the event proves that it did not arrive"`
+	// Lease should be no shorter than the queue's ack wait, which `calferry provision` sets.
+	Lease time.Duration `flag:"writer-lease" file:"writer.lease" default:"30s" help:"how long a calendar stays with a writer that shows no sign of life"`
 	// Name of this process in reports; the host name when empty.
 	Name string `flag:"writer-name" file:"writer.name" default:"" help:"name of this writer in reports; the host's when empty"`
 }
@@ -33,6 +35,9 @@ func (c Config) WithDefaults() Config {
 func (c Config) Validate() error {
 	if c.Workers < 1 {
 		return fmt.Errorf("writer-workers is %d; use 1 or more", c.Workers)
+	}
+	if c.Lease < 0 {
+		return fmt.Errorf("writer-lease is %s; use the queue's ack wait, 30s", c.Lease)
 	}
 	if c.ProofAge < 0 {
 		return fmt.Errorf("writer-proof-age is %s; use a minute or more", c.ProofAge)

@@ -74,7 +74,7 @@ func New(cfg Config, deps Deps) (*Service, error) {
 	var err error
 	if s.pacer, err = pace.New(deps.Redis, pace.Config{
 		StartPace: cfg.StartPace, MaxPace: cfg.MaxPace,
-		UserUnitsPerMinute: cfg.UserUnits, ProjectUnitsPerMinute: cfg.ProjectUnits,
+		UserUnitsPerMinute: cfg.UserUnits, ProjectUnitsPerMinute: cfg.ProjectUnits, Lease: cfg.Lease,
 		Metrics: deps.Metrics, Logger: deps.Logger,
 	}); err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -10,7 +11,8 @@ import (
 )
 
 type provisionSettings struct {
-	Replicas int `flag:"replicas" file:"provision.replicas" default:"1" help:"copies of each stream and bucket: 1, 3 or 5"`
+	Replicas int           `flag:"replicas" file:"provision.replicas" default:"1" help:"copies of each stream and bucket: 1, 3 or 5"`
+	AckWait  time.Duration `flag:"ack-wait" file:"provision.ack_wait" default:"30s" help:"how long a turn may show no sign of life before another worker gets it"`
 }
 
 func (a *App) provisionCommand() *cobra.Command {
@@ -23,7 +25,7 @@ func (a *App) provisionCommand() *cobra.Command {
 				return err
 			}
 			defer nc.Close()
-			if err := streams.Provision(ctx, nc.Conn, streams.Options{Replicas: cfg.Replicas}); err != nil {
+			if err := streams.Provision(ctx, nc.Conn, streams.Options{Replicas: cfg.Replicas, AckWait: cfg.AckWait}); err != nil {
 				return err
 			}
 			e.log.InfoContext(ctx, "Streams, consumers and buckets are as they should be")
