@@ -61,6 +61,7 @@ type up struct {
 	simulate *simulateSettings
 
 	sim      *gcalsim.Sim
+	simFile  *simFile
 	simURL   string
 	simToken string
 }
@@ -90,7 +91,8 @@ func (u *up) run(ctx context.Context, credentials bool) (err error) {
 	}
 	defer func() { err = errors.Join(err, s.Close(ctx)) }()
 	if simulated {
-		s.Add("simulator", func(ctx context.Context) error {
+		s.AddStore("simulator file", u.simFile.run)
+		s.AddStore("simulator", func(ctx context.Context) error {
 			defer context.AfterFunc(ctx, u.sim.Close)() // ends what it holds back
 			return daemon.ServeHTTP(ctx, simulator, u.sim)
 		})
@@ -98,7 +100,7 @@ func (u *up) run(ctx context.Context, credentials bool) (err error) {
 			return err
 		}
 	}
-	s.Add("console", func(ctx context.Context) error { return daemon.ServeHTTP(ctx, console, u.routes(s)) })
+	s.AddStore("console", func(ctx context.Context) error { return daemon.ServeHTTP(ctx, console, u.routes(s)) })
 	u.banner(s, console.Addr().String())
 	return s.Run(ctx)
 }
@@ -141,6 +143,10 @@ func (u *up) startSimulator(ctx context.Context) (net.Listener, error) {
 	}
 	u.simToken = string(token)
 	if u.sim, err = u.simulate.simulator(); err != nil {
+		return nil, err
+	}
+	u.simFile = &simFile{sim: u.sim, path: u.dir.Path("simulator.json")}
+	if err := u.simFile.load(); err != nil {
 		return nil, err
 	}
 	u.sim.AcceptToken(u.simToken, gcalsim.DefaultAccount)

@@ -63,13 +63,13 @@ type Stack struct {
 	Metrics    *prometheus.Registry
 	Probes     *telemetry.Probes
 
-	group *lifecycle.Group
-	close []func(context.Context) error
+	services, stores *lifecycle.Group
+	close            []func(context.Context) error
 }
 
 // Open starts the stores over dir and makes the services. Close it, also after a Run.
 func Open(ctx context.Context, dir *datadir.Dir, cfg Config, log *slog.Logger) (_ *Stack, err error) {
-	s := &Stack{Log: log, Metrics: telemetry.NewRegistry(), group: lifecycle.NewGroup(log)}
+	s := &Stack{Log: log, Metrics: telemetry.NewRegistry(), services: lifecycle.NewGroup(log), stores: lifecycle.NewGroup(log)}
 	s.Probes = telemetry.NewProbes(s.Metrics)
 	defer func() {
 		if err != nil {
@@ -153,18 +153,19 @@ func (s *Stack) openServices(ctx context.Context, cfg Config) error {
 		ready func(context.Context) error
 	}{{"state", s.State.Run, s.State.Ready}, {"writer", write.Run, write.Ready}, {"fetcher", fetch.Run, fetch.Ready}} {
 		s.Probes.AddCheck(part.name, part.ready)
-		s.Add(part.name, part.run)
+		s.services.Add(part.name, part.run)
 	}
 	return nil
 }
 
-// Add appends a part to what Run runs. It stops before those that were added ahead of it.
-func (s *Stack) Add(name string, run func(context.Context) error) { s.group.Add(name, run) }
+// AddStore adds a part that the services use, or that outlives them: it stops after all of them.
+func (s *Stack) AddStore(name string, run func(context.Context) error) { s.stores.Add(name, run) }
 
-// Run runs the services until ctx ends.
+// Run runs the parts that were added and the services until ctx ends, and stops the services first.
 func (s *Stack) Run(ctx context.Context) error {
 	defer context.AfterFunc(ctx, s.Probes.Stopping)()
-	return s.group.Run(ctx)
+	s.stores.Add("services", s.services.Run)
+	return s.stores.Run(ctx)
 }
 
 // Close stops the stores, also when ctx has ended.
