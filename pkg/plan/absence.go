@@ -135,7 +135,7 @@ func (d *differ) strayIntents() {
 				continue
 			}
 		}
-		if d.view.Entries[masterKey] != nil && d.desired[masterKey] == nil && !d.deleted[masterKey] {
+		if series := d.view.Entries[masterKey]; series != nil && removable(series) && d.desired[masterKey] == nil && !d.deleted[masterKey] {
 			// The series stays although the feed does not have it, and so do its instances.
 			continue
 		}

@@ -54,10 +54,15 @@ func (d *differ) freeIDKey(key string, entry *calferryv1.Entry) string {
 
 // remove adds the Change that deletes the event of key.
 func (d *differ) remove(key string, entry *calferryv1.Entry, masterKey, instance string) {
-	d.delta.Changes = append(d.delta.Changes, &calferryv1.Change{
+	change := &calferryv1.Change{
 		Key: key, Op: calferryv1.Op_OP_DELETE, MasterKey: masterKey, Instance: instance,
 		LastEnd: entry.GetLastEnd(), Endless: entry.GetEndless(), IdKey: entry.GetIdKey(),
-	})
+	}
+	if masterKey == "" {
+		// Without an entry, the id that the lost write would have used: another event may hold the key's own.
+		change.IdKey = d.freeIDKey(key, entry)
+	}
+	d.delta.Changes = append(d.delta.Changes, change)
 	d.delta.Deletes++
 	d.deleted[key] = true
 	at := d.settings.Now

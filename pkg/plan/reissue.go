@@ -19,7 +19,7 @@ const (
 
 // matchReissued pairs entries whose keys left with new keys of the same content.
 func (d *differ) matchReissued() {
-	vanished := map[string][]*calferryv1.Entry{}
+	vanished, uncertain := map[string][]*calferryv1.Entry{}, d.uncertain()
 	future := 0
 	for _, key := range slices.Sorted(maps.Keys(d.view.Entries)) {
 		entry := d.view.Entries[key]
@@ -29,7 +29,7 @@ func (d *differ) matchReissued() {
 		if removable(entry) && !d.over(entry) {
 			future++
 		}
-		if d.desired[key] == nil && d.view.Intents[key] == nil && !d.outOfWindow[key] && len(entry.GetContentHash()) > 0 {
+		if d.desired[key] == nil && !uncertain[key] && !d.outOfWindow[key] && len(entry.GetContentHash()) > 0 {
 			hash := string(entry.GetContentHash())
 			vanished[hash] = append(vanished[hash], entry)
 		}
@@ -61,6 +61,22 @@ func (d *differ) matchReissued() {
 		}
 	}
 	d.judgeReissue(matched, future)
+}
+
+// uncertain are keys with an open intent on them or on an instance of theirs. They cannot move: a late
+// write under the old key would be taken for one to a series that left.
+func (d *differ) uncertain() map[string]bool {
+	keys := map[string]bool{}
+	for key := range d.view.Intents {
+		keys[key] = true
+		if master, _, ok := event.SplitKey(key); ok {
+			keys[master] = true
+		}
+		if master := d.view.Entries[key].GetMasterKey(); master != "" {
+			keys[master] = true
+		}
+	}
+	return keys
 }
 
 // judgeReissue keeps count, and asks for content identity once the evidence is there. Content identity

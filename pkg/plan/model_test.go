@@ -1,0 +1,412 @@
+package plan_test
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+	"pgregory.net/rapid"
+
+	"github.com/calferry/calferry/pkg/event"
+	"github.com/calferry/calferry/pkg/plan"
+	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
+)
+
+// world is a ledger and a calendar, and a writer that does what Changes say by their contract.
+type world struct {
+	entries map[string]*calferryv1.Entry
+	intents map[string]*calferryv1.Intent
+	// google holds events by the key that their id derives from, and changed instances below them.
+	google   map[string]*held
+	requests int
+	// turn are the Changes so far of this turn.
+	turn map[string]*calferryv1.Change
+}
+
+type held struct {
+	body event.Body
+	// instances that differ: nil is deleted.
+	instances map[string]*event.Body
+}
+
+func newWorld() *world {
+	return &world{entries: map[string]*calferryv1.Entry{}, intents: map[string]*calferryv1.Intent{}, google: map[string]*held{}}
+}
+
+func (w *world) view() plan.View {
+	return plan.View{Entries: w.entries, Intents: w.intents}
+}
+
+func idKey(e *calferryv1.Entry) string {
+	if e.GetIdKey() != "" {
+		return e.GetIdKey()
+	}
+	return e.GetKey()
+}
+
+// outcome is how far a write gets.
+type outcome int
+
+const (
+	done outcome = iota
+	// lost: it reached Google, and nobody knows.
+	lost
+	// never: it was not sent, and nobody knows.
+	never
+)
+
+// apply does the Changes. how decides what becomes of each.
+func (w *world) apply(changes []*calferryv1.Change, how func() outcome) {
+	w.turn = map[string]*calferryv1.Change{}
+	for _, c := range changes {
+		w.turn[c.GetKey()] = c
+		w.move(c)
+		entry := w.entries[c.GetKey()]
+		if entry.GetMasterKey() != c.GetMasterKey() {
+			entry = nil
+		}
+		intent := w.intents[c.GetKey()]
+		if c.GetOp() == calferryv1.Op_OP_UPSERT && intent == nil && !w.resetBy(c) {
+			switch entry.GetState() {
+			case calferryv1.EntryState_ENTRY_STATE_LIVE:
+				if bytes.Equal(entry.GetContentHash(), c.GetTargetHash()) {
+					continue
+				}
+			case calferryv1.EntryState_ENTRY_STATE_USER_DELETED:
+				continue
+			}
+		}
+		result := how()
+		if result != done {
+			if intent == nil {
+				intent = &calferryv1.Intent{Key: c.GetKey()}
+				w.intents[c.GetKey()] = intent
+			}
+			intent.Upsert = intent.GetUpsert() || c.GetOp() == calferryv1.Op_OP_UPSERT
+			intent.Delete = intent.GetDelete() || c.GetOp() == calferryv1.Op_OP_DELETE
+		}
+		if result != never {
+			w.send(c, entry)
+		}
+		if result == done {
+			w.record(c, entry, intent != nil)
+			delete(w.intents, c.GetKey())
+		}
+	}
+}
+
+// resetBy: the master of c was written, and its instances forgotten, in this turn.
+func (w *world) resetBy(c *calferryv1.Change) bool {
+	return c.GetMasterKey() != "" && w.entries[c.GetKey()].GetContentHash() == nil
+}
+
+func (w *world) move(c *calferryv1.Change) {
+	if c.GetIdKey() == "" || c.GetOp() != calferryv1.Op_OP_UPSERT || w.entries[c.GetKey()] != nil {
+		return
+	}
+	for key, e := range w.entries {
+		if idKey(e) == c.GetIdKey() {
+			moved := proto.CloneOf(e)
+			moved.Key, moved.IdKey, moved.MasterKey, moved.Instance = c.GetKey(), c.GetIdKey(), c.GetMasterKey(), c.GetInstance()
+			delete(w.entries, key)
+			w.entries[c.GetKey()] = moved
+			return
+		}
+	}
+}
+
+func (w *world) id(c *calferryv1.Change, e *calferryv1.Entry) string {
+	switch {
+	case c.GetIdKey() != "":
+		return c.GetIdKey()
+	case e != nil:
+		return idKey(e)
+	default:
+		return c.GetKey()
+	}
+}
+
+func (w *world) send(c *calferryv1.Change, e *calferryv1.Entry) {
+	w.requests++
+	var body *event.Body
+	if c.GetOp() == calferryv1.Op_OP_UPSERT {
+		parsed, err := event.ParseBody(c.GetBody())
+		if err != nil {
+			panic(err)
+		}
+		body = parsed
+	}
+	if c.GetMasterKey() != "" {
+		id := c.GetMasterKey()
+		if entry := w.entries[id]; entry != nil {
+			id = idKey(entry)
+		} else if id = w.turn[c.GetMasterKey()].GetIdKey(); id == "" {
+			id = c.GetMasterKey()
+		}
+		if series := w.google[id]; series != nil {
+			series.instances[c.GetInstance()] = body
+		}
+		return
+	}
+	id := w.id(c, e)
+	if body == nil {
+		delete(w.google, id)
+		return
+	}
+	known := w.google[id]
+	if known == nil || !bytes.Equal(known.body.ScheduleHash(), body.ScheduleHash()) {
+		known = &held{instances: map[string]*event.Body{}}
+		w.google[id] = known
+	}
+	known.body = *body
+}
+
+func (w *world) record(c *calferryv1.Change, e *calferryv1.Entry, inherited bool) {
+	next := &calferryv1.Entry{Key: c.GetKey()}
+	if e != nil {
+		next = proto.CloneOf(e)
+	}
+	next.MasterKey, next.Instance = c.GetMasterKey(), c.GetInstance()
+	if c.GetIdKey() != "" {
+		next.IdKey = c.GetIdKey()
+	}
+	if c.GetMasterKey() == "" && (inherited || c.GetOp() == calferryv1.Op_OP_DELETE || !bytes.Equal(e.GetScheduleHash(), c.GetScheduleHash())) {
+		for _, child := range w.entries {
+			if child.GetMasterKey() != c.GetKey() {
+				continue
+			}
+			if c.GetOp() == calferryv1.Op_OP_DELETE {
+				delete(w.entries, child.GetKey())
+			} else if child.GetState() != calferryv1.EntryState_ENTRY_STATE_USER_DELETED {
+				child.State, child.ContentHash = calferryv1.EntryState_ENTRY_STATE_LIVE, nil
+			}
+		}
+	}
+	next.State, next.ContentHash, next.ScheduleHash = calferryv1.EntryState_ENTRY_STATE_DELETED, nil, nil
+	if c.GetOp() == calferryv1.Op_OP_UPSERT {
+		next.State, next.ContentHash, next.ScheduleHash = calferryv1.EntryState_ENTRY_STATE_LIVE, c.GetTargetHash(), c.GetScheduleHash()
+		next.LastEnd, next.Endless = c.GetLastEnd(), c.GetEndless()
+		next.Etag = "e"
+	}
+	w.entries[c.GetKey()] = next
+}
+
+// visible is what somebody who looks at the calendar sees: the start and title of everything.
+func (w *world) visible() []string {
+	var seen []string
+	for _, h := range w.google {
+		seen = append(seen, shownInstances(&h.body, func(name string) (*event.Body, bool) {
+			body, changed := h.instances[name]
+			return body, changed
+		})...)
+	}
+	slices.Sort(seen)
+	return seen
+}
+
+// wanted is what they shall see.
+func wanted(p *plan.Plan) []string {
+	var seen []string
+	changed := map[string]*event.Body{}
+	for i := range p.Events {
+		changed[p.Events[i].Key] = &p.Events[i].Body
+	}
+	for i := range p.Events {
+		d := &p.Events[i]
+		if !d.IsOverride() {
+			seen = append(seen, shownInstances(&d.Body, func(name string) (*event.Body, bool) {
+				body, ok := changed[event.OverrideKey(d.Key, name)]
+				return body, ok
+			})...)
+		}
+	}
+	slices.Sort(seen)
+	return seen
+}
+
+func shownInstances(b *event.Body, change func(string) (*event.Body, bool)) []string {
+	if !b.Recurring() {
+		return []string{when(b.Start) + " " + b.Summary}
+	}
+	start, _ := b.Start.Instant()
+	count, excluded := 0, ""
+	for _, line := range b.Recurrence {
+		_, _ = fmt.Sscanf(line, "RRULE:FREQ=DAILY;COUNT=%d", &count)
+		if strings.HasPrefix(line, "EXDATE") {
+			excluded = line
+		}
+	}
+	var seen []string
+	for n := range count {
+		at := start.AddDate(0, 0, n)
+		if strings.Contains(excluded, at.Format("20060102")) {
+			continue
+		}
+		if body, changed := change(event.Instance(at, b.Start.AllDay())); changed {
+			if body != nil {
+				seen = append(seen, when(body.Start)+" "+body.Summary)
+			}
+			continue
+		}
+		seen = append(seen, when(event.On(at))+" "+b.Summary)
+	}
+	return seen
+}
+
+// feedEvent is one UID of a random feed; its times are days of March and April 2026.
+type feedEvent struct {
+	title      string
+	day, count int
+	// changed instances, by their number: "" is cancelled.
+	changed map[int]string
+	// excluded instances.
+	excluded map[int]bool
+}
+
+func dayText(n int) string { return time.Date(2026, 3, 10+n, 0, 0, 0, 0, time.UTC).Format("20060102") }
+
+func render(events map[string]*feedEvent) string {
+	var blocks []string
+	for _, uid := range slices.Sorted(maps.Keys(events)) {
+		e := events[uid]
+		block := fmt.Sprintf("UID:%s\nDTSTART:%s\nSUMMARY:%s\n", uid, dayText(e.day), e.title)
+		if e.count > 0 {
+			block += fmt.Sprintf("RRULE:FREQ=DAILY;COUNT=%d\n", e.count)
+		}
+		for n := range e.count {
+			if e.excluded[n] {
+				block += "EXDATE;VALUE=DATE:" + dayText(e.day+n) + "\n"
+			}
+		}
+		blocks = append(blocks, block)
+		for n := range e.count {
+			title, changed := e.changed[n]
+			if !changed {
+				continue
+			}
+			status := ""
+			if title == "" {
+				status = "STATUS:CANCELLED\n"
+			}
+			blocks = append(blocks, fmt.Sprintf("UID:%s\nRECURRENCE-ID;VALUE=DATE:%s\nDTSTART:%s\nSUMMARY:%s\n%s", uid, dayText(e.day+n), dayText(e.day+n), title, status))
+		}
+	}
+	return strings.Join(blocks, "\n\n")
+}
+
+// edit changes the feed at random.
+func edit(t *rapid.T, events map[string]*feedEvent) {
+	uid := fmt.Sprintf("u%d", rapid.IntRange(0, 3).Draw(t, "uid"))
+	e := events[uid]
+	title := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "title")
+	if e == nil {
+		events[uid] = &feedEvent{title: title, day: rapid.IntRange(0, 5).Draw(t, "day"), count: rapid.SampledFrom([]int{0, 3, 4}).Draw(t, "count"), changed: map[int]string{}, excluded: map[int]bool{}}
+		return
+	}
+	instance := rapid.IntRange(0, 3).Draw(t, "instance")
+	switch rapid.IntRange(0, 8).Draw(t, "edit") {
+	case 0:
+		delete(events, uid)
+	case 1:
+		e.title = title
+	case 2:
+		e.day = rapid.IntRange(0, 5).Draw(t, "day")
+	case 3:
+		e.count = rapid.SampledFrom([]int{0, 3, 4}).Draw(t, "count")
+	case 4, 5:
+		e.changed[instance] = rapid.SampledFrom([]string{"", "x", "y"}).Draw(t, "change")
+	case 6:
+		delete(e.changed, instance)
+	case 7:
+		e.excluded[instance] = !e.excluded[instance]
+	case 8:
+		other := fmt.Sprintf("u%d", rapid.IntRange(0, 7).Draw(t, "reissued"))
+		if events[other] == nil {
+			delete(events, uid)
+			events[other] = e
+		}
+	}
+}
+
+// Whatever the feed does and wherever a writer dies: in the end the calendar shows what the feed says, and
+// then nothing is left to write.
+func TestDiffConverges(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		w, events := newWorld(), map[string]*feedEvent{}
+		s := settings()
+		s.Options = &calferryv1.Options{DropPast: true}
+		sync := func(how func() outcome) *plan.Plan {
+			p, err := plan.Desired(strings.NewReader(calendar(render(events)+"\n\nUID:stays\nDTSTART:20260401")), s)
+			require.NoError(t, err)
+			view := w.view()
+			view.Approved = map[string]bool{}
+			for key := range w.entries {
+				view.Approved[key] = true
+			}
+			delta := plan.Diff(p, view, s)
+			checkOrder(t, delta)
+			require.Empty(t, delta.Held)
+			w.apply(delta.Changes, how)
+			return p
+		}
+		steps := rapid.IntRange(1, 12).Draw(t, "steps")
+		for range steps {
+			for range rapid.IntRange(1, 3).Draw(t, "edits") {
+				edit(t, events)
+			}
+			crashes := rapid.Bool().Draw(t, "crashes")
+			p := sync(func() outcome {
+				if !crashes {
+					return done
+				}
+				return outcome(rapid.IntRange(int(done), int(never)).Draw(t, "outcome"))
+			})
+			if !crashes && len(w.intents) == 0 {
+				require.Equal(t, wanted(p), w.visible(), render(events))
+			}
+		}
+		everything := func() outcome { return done }
+		sync(everything)
+		p := sync(everything)
+		require.Empty(t, w.intents)
+		require.Equal(t, wanted(p), w.visible(), render(events))
+		view := w.view()
+		require.Empty(t, plan.Diff(p, view, s).Changes, render(events))
+	})
+}
+
+// checkOrder: each key once, and an override never before its master.
+func checkOrder(t require.TestingT, delta *plan.Delta) {
+	at := map[string]int{}
+	for i, c := range delta.Changes {
+		require.NotContains(t, at, c.GetKey())
+		at[c.GetKey()] = i
+	}
+	for i, c := range delta.Changes {
+		if master, ok := at[c.GetMasterKey()]; ok && c.GetMasterKey() != "" {
+			require.Less(t, master, i, "%s before its master", c.GetKey())
+		}
+	}
+}
+
+// known puts events into a ledger as written.
+func known(t *testing.T, s plan.Settings, feed string) *world {
+	t.Helper()
+	w := newWorld()
+	p, err := plan.Desired(strings.NewReader(calendar(feed)), s)
+	require.NoError(t, err)
+	w.apply(plan.Diff(p, w.view(), s).Changes, func() outcome { return done })
+	for _, e := range w.entries {
+		e.SealedTitle, e.WrittenAt = []byte("sealed "+e.GetKey()), timestamppb.New(s.Now)
+	}
+	w.requests = 0
+	return w
+}
