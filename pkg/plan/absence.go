@@ -28,12 +28,12 @@ func (d *differ) absent() {
 	withdrawn := setOf(d.plan.Withdrawn)
 	for _, key := range slices.Sorted(maps.Keys(d.view.Entries)) {
 		entry := d.view.Entries[key]
-		if entry.GetMasterKey() != "" || d.moved[key] != "" {
+		if entry.GetMasterKey() != "" {
 			continue
 		}
 		over := d.over(entry)
 		counts := removable(entry) && !over && !d.view.Discarded[key]
-		if d.desired[key] != nil || d.outOfWindow[key] {
+		if d.desired[key] != nil || d.outOfWindow[key] || d.moved[key] != "" {
 			if counts {
 				known++
 			}

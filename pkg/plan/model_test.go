@@ -75,7 +75,7 @@ func (w *world) apply(changes []*calferryv1.Change, how func() outcome) {
 		intent := w.intents[c.GetKey()]
 		if c.GetOp() == calferryv1.Op_OP_UPSERT && intent == nil && !w.resetBy(c) {
 			switch entry.GetState() {
-			case calferryv1.EntryState_ENTRY_STATE_LIVE:
+			case calferryv1.EntryState_ENTRY_STATE_LIVE, calferryv1.EntryState_ENTRY_STATE_QUARANTINED:
 				if bytes.Equal(entry.GetContentHash(), c.GetTargetHash()) {
 					continue
 				}
