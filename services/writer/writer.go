@@ -49,6 +49,7 @@ type Service struct {
 	pacer   *pace.Pacer
 	google  *gcal.Client
 	meter   *turn.Meter
+	lanes   *lanes
 	serving atomic.Bool
 }
 
@@ -83,6 +84,12 @@ func New(cfg Config, deps Deps) (*Service, error) {
 		return nil, err
 	}
 	s.meter = turn.NewMeter(deps.Metrics)
+	s.lanes = newLanes(deps.NATS, deps.Redis, deps.Logger)
+	if deps.Metrics != nil {
+		if err := deps.Metrics.Register(s.lanes); err != nil {
+			return nil, fmt.Errorf("register metrics: %w", err)
+		}
+	}
 	return s, nil
 }
 
@@ -107,7 +114,7 @@ func (s *Service) Run(ctx context.Context) error {
 	s.serving.Store(true)
 	defer s.serving.Store(false)
 	s.deps.Logger.InfoContext(ctx, "Writer serves", slog.Int("workers", s.cfg.Workers))
-	return changes.Run(ctx, handler(worker))
+	return changes.Run(ctx, s.handler(worker))
 }
 
 // failed wraps the error of a start, unless the start was called off.
@@ -149,12 +156,13 @@ func (s *Service) worker(ctx context.Context) (*turn.Worker, error) {
 }
 
 // handler puts a turn into the terms of the queue.
-func handler(w *turn.Worker) workqueue.Handler {
+func (s *Service) handler(w *turn.Worker) workqueue.Handler {
 	return func(ctx context.Context, t *workqueue.Turn) workqueue.Result {
 		res, err := w.Turn(ctx, turn.Input{Body: t.Body, Tries: t.Tries, OnHeartbeat: t.OnHeartbeat})
 		if err != nil { // only a test's hook abandons a turn
-			return workqueue.Again(time.Minute)
+			res = workqueue.Again(time.Minute)
 		}
+		s.lanes.note(ctx, t.Key, res)
 		return res
 	}
 }
