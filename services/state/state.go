@@ -93,7 +93,7 @@ type Service struct {
 	handler  http.Handler
 	address  atomic.Pointer[string]
 	// streaming ends when the service stops, and with it the answers that would go on for ever.
-	streaming context.Context
+	streaming context.Context //nolint:containedctx // its end is the service's, not a call's
 	hangUp    context.CancelFunc
 }
 

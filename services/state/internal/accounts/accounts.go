@@ -162,8 +162,7 @@ func (k *Keeper) Remove(ctx context.Context, id string) error {
 	}
 	var users []string
 	for s, err := range k.registry.Subscriptions(ctx) {
-		var unreadable *registry.RecordError
-		if errors.As(err, &unreadable) {
+		if unreadable, ok := errors.AsType[*registry.RecordError](err); ok {
 			return fmt.Errorf("remove account %s: subscription %s cannot be read, and may use it: %w", id, unreadable.ID, ErrInUse)
 		}
 		if err != nil {

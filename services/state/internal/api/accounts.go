@@ -48,8 +48,7 @@ func (s *Service) ConnectAccount(ctx context.Context, req *connect.Request[calfe
 func (s *Service) reconnected(ctx context.Context, account string) error {
 	var resumed []string
 	for rec, err := range s.Registry.Subscriptions(ctx) {
-		var unreadable *registry.RecordError
-		if errors.As(err, &unreadable) {
+		if _, ok := errors.AsType[*registry.RecordError](err); ok {
 			continue
 		}
 		if err != nil {

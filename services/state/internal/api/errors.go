@@ -55,8 +55,7 @@ var codes = []struct {
 
 // failed gives an error its code and its hint. What nobody can act on is logged and told as internal.
 func (s *Service) failed(ctx context.Context, attempt string, err error) error {
-	var known *connect.Error
-	if errors.As(err, &known) {
+	if _, ok := errors.AsType[*connect.Error](err); ok {
 		return err
 	}
 	for _, c := range codes {

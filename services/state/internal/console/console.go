@@ -203,7 +203,7 @@ func statusOf(err error) int {
 func (c *Console) functions() template.FuncMap {
 	return template.FuncMap{
 		"int":     func(n uint32) int { return int(n) },
-		"uint":    func(n uint64) string { return number(n) },
+		"uint":    number[uint64],
 		"instant": c.instant,
 		"until":   c.until,
 		"plural":  plural,

@@ -153,8 +153,10 @@ func throttles(t *calferryv1.Throttles) string {
 		n   uint32
 		who string
 	}{
-		{t.GetCalendar(), "this calendar"}, {t.GetUser(), "the account"},
-		{t.GetProject(), "the whole project"}, {t.GetUsage(), "new events of the account"},
+		{t.GetCalendar(), "this calendar"},
+		{t.GetUser(), "the account"},
+		{t.GetProject(), "the whole project"},
+		{t.GetUsage(), "new events of the account"},
 	} {
 		if p.n > 0 {
 			parts = append(parts, fmt.Sprintf("%s for %s", plural(int(p.n), "time", "times"), p.who))

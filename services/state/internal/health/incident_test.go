@@ -69,7 +69,7 @@ func TestIncidentSyncThatContinuesIsProgress(t *testing.T) {
 			r.EndedBy, r.Settled = calferryv1.TurnEnd_TURN_END_DONE, true
 		}))
 		require.Equal(t, calferryv1.Status_STATUS_ACTIVE, h.GetStatus())
-		require.EqualValues(t, left, h.GetCounts().GetRemaining())
+		require.Equal(t, left, h.GetCounts().GetRemaining())
 	}
 	require.EqualValues(t, 3, h.GetSettled())
 	require.Zero(t, h.GetConsecutiveErrors())

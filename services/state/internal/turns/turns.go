@@ -166,8 +166,7 @@ func (k *Keeper) Supervise(ctx context.Context) (int, error) {
 	}
 	var missing []string
 	for rec, err := range k.registry.Subscriptions(ctx) {
-		var unreadable *registry.RecordError
-		if errors.As(err, &unreadable) {
+		if _, ok := errors.AsType[*registry.RecordError](err); ok {
 			continue
 		}
 		if err != nil {
