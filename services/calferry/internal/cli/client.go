@@ -61,8 +61,7 @@ func (s clientSettings) explainAPI(err error) error {
 	if err == nil {
 		return nil
 	}
-	var c *connect.Error
-	if errors.As(err, &c) {
+	if c, ok := errors.AsType[*connect.Error](err); ok {
 		switch c.Code() {
 		case connect.CodeUnavailable:
 			return fmt.Errorf("no Calferry answers at %s: start one with `calferry up`, or name another with --server", s.Server)

@@ -85,6 +85,7 @@ func (a *App) planCommand() *cobra.Command {
 			}
 			return err
 		})
+	cmd.Annotations[oneShot] = "yes"
 	asJSON = jsonFlag(cmd)
 	horizon = cmd.Flags().Int("horizon-days", 0, "days ahead that a rule is written out when Google cannot take it (default 730)")
 	cmd.Flags().Var(now, "now", "plan as of this moment")
@@ -160,7 +161,7 @@ func (a *App) printPlan(p *plan.Plan) error {
 		return err
 	}
 	for _, n := range p.Notes {
-		_, _ = fmt.Fprintln(a.Stdout, showNote(n))
+		_, _ = fmt.Fprintln(a.Stdout, noteJSON{string(n.Kind), n.Code, n.Line, n.Key, n.Text})
 	}
 	_, err := fmt.Fprintf(a.Stdout, "%d events to write of %d read, %d skipped; the feed would be handled as %q\n",
 		len(p.Events), p.Read, p.Skipped, p.Action)
@@ -175,12 +176,4 @@ func showTime(t event.Time) string {
 		return t.DateTime
 	}
 	return t.DateTime + " " + t.TimeZone
-}
-
-func showNote(n plan.Note) string {
-	where := "feed"
-	if n.Line > 0 {
-		where = fmt.Sprintf("line %d", n.Line)
-	}
-	return fmt.Sprintf("%s: %s: %s", n.Kind, where, n.Text)
 }

@@ -71,7 +71,7 @@ func (u *up) run(ctx context.Context, credentials bool) (err error) {
 	if err != nil {
 		return err
 	}
-	defer console.Close() //nolint:errcheck // closed by its server when one was started
+	defer console.Close()
 	simulated, err := u.simulated(credentials)
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func (u *up) run(ctx context.Context, credentials bool) (err error) {
 		if simulator, err = u.startSimulator(ctx); err != nil {
 			return err
 		}
-		defer simulator.Close() //nolint:errcheck // the same
+		defer simulator.Close()
 	} else if len(u.settings.Feeds) > 0 {
 		return errors.New("--feed shows feeds in the simulated Google; with a real one, add them by `calferry feed add` or in the console")
 	}

@@ -83,7 +83,7 @@ func splitListen(flag, addr string) (string, int, error) {
 	if err != nil {
 		return "", 0, fmt.Errorf("%s %q: the port is no number", flag, addr)
 	}
-	l, err := net.Listen("tcp", addr)
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", addr)
 	if err != nil {
 		return "", 0, fmt.Errorf("%s %s: the address is taken or not ours; choose another: %w", flag, addr, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -79,7 +80,7 @@ func Open(ctx context.Context, dir *datadir.Dir, cfg Config, log *slog.Logger) (
 	if err := s.openStores(ctx, dir, cfg); err != nil {
 		return nil, err
 	}
-	if err := s.openServices(ctx, cfg); err != nil {
+	if err := s.openServices(cfg); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -125,7 +126,7 @@ func (s *Stack) openStores(ctx context.Context, dir *datadir.Dir, cfg Config) er
 	return err
 }
 
-func (s *Stack) openServices(ctx context.Context, cfg Config) error {
+func (s *Stack) openServices(cfg Config) error {
 	cfg.State.HandlerOnly = true
 	var err error
 	if s.State, err = state.New(cfg.State, state.Deps{
@@ -173,8 +174,8 @@ func (s *Stack) Close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopPatience)
 	defer cancel()
 	var errs []error
-	for i := len(s.close) - 1; i >= 0; i-- {
-		errs = append(errs, s.close[i](ctx))
+	for _, v := range slices.Backward(s.close) {
+		errs = append(errs, v(ctx))
 	}
 	return errors.Join(errs...)
 }
