@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// maxSteps bounds one walk over a rule finer than a day.
-const maxSteps = 2_000_000
+// maxSteps bounds one walk over a rule finer than a day: 34 years of hours, 208 days of minutes.
+const maxSteps = 300_000
 
 // fine walks over hourly, minutely and secondly rules, step by step. The expander that coarse uses can
 // run into loops without end for them.
@@ -30,7 +30,7 @@ func (s *series) fine(_ time.Time, left *effort) iter.Seq[time.Time] {
 		counted := 0
 		for step := range maxSteps {
 			if step%1024 == 0 {
-				left.days -= 256
+				left.days -= 1024
 				if left.spent() {
 					return
 				}

@@ -267,10 +267,19 @@ func (r *rule) satisfiable() bool {
 			return false
 		}
 	}
+	if len(r.bySetPos) > 0 && !slices.ContainsFunc(r.bySetPos, func(n int) bool { return max(n, -n) <= r.largestSet() }) {
+		return false
+	}
 	if r.freq == "MONTHLY" && len(r.byDay) > 0 && !slices.ContainsFunc(r.byDay, func(d weekday) bool { return d.nth >= -5 && d.nth <= 5 }) {
 		return false
 	}
 	return true
+}
+
+// largestSet is how many instances one period can have at most: what BYSETPOS counts.
+func (r *rule) largestSet() int {
+	days := map[string]int{"DAILY": 1, "WEEKLY": 7, "MONTHLY": 31, "YEARLY": 366}[r.freq]
+	return max(days, 1) * max(len(r.byHour), 1) * max(len(r.byMinute), 1) * max(len(r.bySecond), 1)
 }
 
 const (

@@ -1,0 +1,88 @@
+package plan_test
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/calferry/calferry/pkg/plan"
+)
+
+// Bodies made to exhaust a reader cost bounded time and memory, and the events next to them survive.
+func TestHostileBodies(t *testing.T) {
+	const good = "UID:good\nDTSTART:20260310\nSUMMARY:good"
+	many := func(line string, n int) string { return strings.Repeat(line, n) }
+	rules := func(rule string, n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, "UID:%d\nDTSTART:20260310T090000Z\nRRULE:%s\n\n", i, rule)
+		}
+		return b.String()
+	}
+	for name, body := range map[string]io.Reader{
+		"a million exclusions, one a line": strings.NewReader(calendar("UID:1\nDTSTART:20260310T090000Z\nRRULE:FREQ=DAILY\n" + many("EXDATE:20260317T090000Z\n", 1_000_000) + "\n" + good)),
+		"a million exclusions in a line":   strings.NewReader(calendar("UID:1\nDTSTART:20260310T090000Z\nRRULE:FREQ=DAILY\nEXDATE:" + many("20260317T090000Z,", 1_000_000) + "\n\n" + good)),
+		"as many additions":                strings.NewReader(calendar("UID:1\nDTSTART:20260310T090000Z\nRDATE:" + many("20260317T090000Z,", 1_000_000) + "\n\n" + good)),
+		"interval 0":                       strings.NewReader(calendar("UID:1\nDTSTART:20260310T090000Z\nRRULE:FREQ=SECONDLY;INTERVAL=0\n\n" + good)),
+		"a billion instances":              strings.NewReader(calendar(rules("FREQ=DAILY;COUNT=1000000000", 200) + good)),
+		"a billion seconds":                strings.NewReader(calendar(rules("FREQ=SECONDLY;COUNT=1000000000", 200) + good)),
+		"months that never come":           strings.NewReader(calendar(rules("FREQ=YEARLY;INTERVAL=4;BYMONTH=2;BYMONTHDAY=29", 2_000) + good)),
+		"days that never come":             strings.NewReader(calendar(rules("FREQ=DAILY;INTERVAL=7;BYDAY=MO", 2_000) + good)),
+		"positions that never come":        strings.NewReader(calendar(rules("FREQ=WEEKLY;BYSETPOS=300;BYDAY=MO", 2_000) + good)),
+		"seconds that never come":          strings.NewReader(calendar(rules("FREQ=SECONDLY;INTERVAL=60;BYSECOND=59", 200) + good)),
+		"nesting":                          strings.NewReader(calendar("UID:1\nDTSTART:20260310\n" + many("BEGIN:X\n", 10_000) + "\n" + good)),
+		"a line of 100 MB":                 io.MultiReader(strings.NewReader("BEGIN:VCALENDAR\nBEGIN:VEVENT\nUID:1\nDTSTART:20260310\nDESCRIPTION:"), io.LimitReader(letters{}, 100<<20), strings.NewReader("\nEND:VEVENT\nBEGIN:VEVENT\n"+good+"\nEND:VEVENT\nEND:VCALENDAR\n")),
+		"overrides":                        strings.NewReader(calendar("UID:1\nDTSTART:20260310\nRRULE:FREQ=DAILY\n\n" + many("UID:1\nRECURRENCE-ID:20260311\nDTSTART:20260312\n\n", 20_000) + good)),
+		"far overrides":                    strings.NewReader(calendar("UID:1\nDTSTART:19000310\nRRULE:FREQ=DAILY\n\n" + farOverrides(3_000) + good)),
+		"zones": strings.NewReader(calendar(func() string {
+			var b strings.Builder
+			for i := range 3_000 {
+				fmt.Fprintf(&b, "BEGIN:VTIMEZONE\nTZID:z%d\n%s\nUID:%d\nDTSTART;TZID=z%d:20260310T090000\n\n", i, berlinZone, i, i)
+			}
+			return b.String()
+		}() + good)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			runtime.GC()
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			began := time.Now()
+			p, err := plan.Desired(body, settings())
+			took := time.Since(began)
+			require.NoError(t, err)
+			runtime.GC()
+			runtime.ReadMemStats(&after)
+			require.Contains(t, keys(p), "good")
+			require.Less(t, took, 15*time.Second)
+			require.Less(t, int64(after.HeapAlloc)-int64(before.HeapAlloc), int64(150<<20), "kept by the plan")
+			for i := range p.Events {
+				require.Less(t, len(p.Events[i].Body.Canonical()), 110_000)
+			}
+			t.Logf("%s, %d events", took.Round(time.Millisecond), len(p.Events))
+			runtime.KeepAlive(p)
+		})
+	}
+}
+
+func farOverrides(n int) string {
+	var b strings.Builder
+	for i := range n {
+		at := time.Date(2090, 1, 1+i, 0, 0, 0, 0, time.UTC).Format("20060102")
+		fmt.Fprintf(&b, "UID:1\nRECURRENCE-ID:%s\nDTSTART:%s\nSUMMARY:%d\n\n", at, at, i)
+	}
+	return b.String()
+}
+
+type letters struct{}
+
+func (letters) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 'x'
+	}
+	return len(p), nil
+}
