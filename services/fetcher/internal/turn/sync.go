@@ -106,16 +106,15 @@ func (t *turn) commit(ctx context.Context, f *fetched) (calferryv1.SyncOutcome, 
 	return 0, errOvertaken
 }
 
-// noteNew says when there was no ledger. A lost ledger looks the same: until records tell whether a
-// subscription was ever written, this is where repair would have to come first. Event ids are derived, so
-// writing everything again finds the old events and makes no second ones; but events that left the feed
-// since stay in the calendar.
+// noteNew logs when there was no ledger, as every first sync finds. A lost ledger looks the same: until records
+// tell whether a subscription was ever written, this is where repair would have to come first. Event ids are
+// derived, so writing everything again finds the old events and makes no second ones; but events that left the
+// feed since stay in the calendar.
 func (t *turn) noteNew(ctx context.Context, head *ledger.Head) {
 	if head.Exists() {
 		return
 	}
-	t.note("no ledger yet: every event counts as new")
-	t.Logger.InfoContext(ctx, "No ledger yet: every event counts as new", slog.String("subscription", t.id),
+	t.Logger.DebugContext(ctx, "No ledger yet: every event counts as new", slog.String("subscription", t.id),
 		slog.Time("created", t.record.Value.GetCreatedAt().AsTime()))
 }
 
