@@ -140,12 +140,7 @@ func TestWorkersRunAtOnce(t *testing.T) {
 		put(t, q, fmt.Sprint(i), "")
 	}
 	three := []visit{await(t, turns), await(t, turns), await(t, turns)}
-	s, err := q.Stats(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, 3, s.Running)
-	require.Equal(t, 3, s.Held)
-	require.Equal(t, 1, s.New)
-	require.Positive(t, s.OldestNew)
+	requireStats(t, q, Stats{Running: 3, Held: 3, New: 1})
 	three[0].answer <- Done()
 	fourth := await(t, turns)
 	require.Equal(t, "3", fourth.Key)

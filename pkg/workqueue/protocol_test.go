@@ -43,6 +43,22 @@ func TestMessageThatNobodyWaitsForIsGivenBack(t *testing.T) {
 	second.answer <- Done()
 }
 
+func TestStatusOfAnOlderRequestChangesNothing(t *testing.T) {
+	t.Parallel()
+	k := start(t, 30*time.Second)
+	q := k.open(t, Config{})
+	h, turns := visits(t)
+	run(t, q, h)
+	inbox := await(t, q.signals.asked.ch)
+	m := nats.NewMsg(inbox[:strings.LastIndexByte(inbox, '.')] + ".0")
+	m.Header.Set("Status", "409")
+	require.NoError(t, k.nc.PublishMsg(m))
+	put(t, q, "k", "")
+	await(t, turns).answer <- Done()
+	await(t, q.signals.ended.ch)
+	require.InDelta(t, 0, testutil.ToFloat64(q.metrics.pulls.WithLabelValues("409")), 0)
+}
+
 func TestHeadersOfMessagesAreNoneOfTheWorkersBusiness(t *testing.T) {
 	t.Parallel()
 	k := start(t, 30*time.Second)

@@ -16,9 +16,7 @@ func TestPutReplacesAQueuedMessage(t *testing.T) {
 	q := start(t, short).open(t, Config{})
 	first := put(t, q, "k", "v1")
 	require.Greater(t, put(t, q, "k", "v2"), first)
-	s, err := q.Stats(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, 1, s.New)
+	requireStats(t, q, Stats{New: 1})
 
 	h, turns := visits(t)
 	run(t, q, h)

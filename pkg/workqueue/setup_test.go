@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -126,8 +127,19 @@ func requireEmpty(t *testing.T, q *Queue) {
 	require.Zero(t, info.State.Msgs)
 	s, err := q.Stats(t.Context())
 	require.NoError(t, err)
-	require.Zero(t, s.New)
-	require.Zero(t, s.Held)
+	requireStats(t, q, Stats{Running: s.Running})
+}
+
+// requireStats waits for the counts: the server counts a new message a moment after it has confirmed it.
+func requireStats(t *testing.T, q *Queue, want Stats) {
+	t.Helper()
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		got, err := q.Stats(t.Context())
+		require.NoError(c, err)
+		require.Equal(c, want.New > 0, got.OldestNew > 0)
+		got.OldestNew = 0
+		require.Equal(c, want, got)
+	}, patience, 5*time.Millisecond)
 }
 
 // visit is a turn whose handler waits for the test's answer.

@@ -96,3 +96,40 @@ func TestStoppingWithoutAServer(t *testing.T) {
 	require.Less(t, time.Since(began), answerTime+drainTime+3*time.Second)
 	k.nc.Close()
 }
+
+func TestWhatArrivesWhileAWorkerLeavesIsGivenBack(t *testing.T) {
+	t.Parallel()
+	k := start(t, 10*time.Minute)
+	q := k.open(t, Config{})
+	p, err := q.newPuller()
+	require.NoError(t, err)
+	p.mu.Lock() // the first message stays in its callback, the second one in the client's buffer
+	for _, key := range []string{"a", "b"} {
+		put(t, q, key, "")
+		require.NoError(t, k.nc.PublishRequest("$JS.API.CONSUMER.MSG.NEXT.FETCH.workers", p.inbox+"."+key, []byte(`{"batch":1}`)))
+	}
+	requireStats(t, q, Stats{Held: 2})
+	require.NoError(t, k.nc.Flush())
+	closed := make(chan struct{})
+	go func() { defer close(closed); p.close() }()
+	require.Eventually(t, func() bool { return p.sub.IsDraining() || !p.sub.IsValid() }, patience, time.Millisecond)
+	p.mu.Unlock()
+	require.ElementsMatch(t, []string{"fetch.a", "fetch.b"}, []string{await(t, q.signals.gaveBack.ch), await(t, q.signals.gaveBack.ch)})
+	await(t, closed)
+}
+
+func TestHandlerIsNotStartedAfterTheStop(t *testing.T) {
+	t.Parallel()
+	k := start(t, 10*time.Minute)
+	q := k.open(t, Config{})
+	put(t, q, "k", "")
+	msg, err := k.nc.Request("$JS.API.CONSUMER.MSG.NEXT.FETCH.workers", []byte(`{"batch":1}`), patience)
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	q.turn(ctx, msg, func(context.Context, *Turn) Result { panic("started") })
+	require.Equal(t, turnEnd{"k", 1, "stopping"}, await(t, q.signals.ended.ch))
+	h, turns := visits(t)
+	run(t, q, h)
+	await(t, turns).answer <- Done()
+}

@@ -63,14 +63,15 @@ func (q *Queue) turn(stop context.Context, msg *nats.Msg, h Handler) {
 
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(stop))
 	defer cancel(nil)
-	if !q.cfg.KeepOnReplace {
-		defer q.replaced.watch(t.Seq, cancel)()
-	}
+	defer q.replaced.watch(t.Seq, cancel)() // hears nothing with KeepOnReplace
 	defer context.AfterFunc(stop, func() { cancel(ErrStopping) })()
 	hold := q.hold(ctx, msg, t, cancel)
 
 	res, panicked := Again(0), false
-	if stop.Err() == nil && ctx.Err() == nil {
+	if stop.Err() != nil {
+		cancel(ErrStopping) // AfterFunc tells in its own time
+	}
+	if ctx.Err() == nil {
 		work, done := context.WithTimeout(ctx, q.cfg.MaxTurn)
 		res, panicked = q.call(work, t, h)
 		done()
