@@ -100,7 +100,7 @@ func (a *App) root() *cobra.Command {
 		a.upCommand(), a.syncCommand(), a.planCommand(), a.doctorCommand(), a.statusCommand(),
 		a.feedCommand(), a.accountCommand(), a.holdsCommand(),
 		a.serveCommand(), a.provisionCommand(), a.simulateCommand(),
-		a.configCommand(), a.versionCommand(),
+		a.keygenCommand(), a.configCommand(), a.versionCommand(),
 	)
 	return root
 }
