@@ -86,7 +86,10 @@ func uidOf(key string) string {
 	if at := strings.Index(key, contentMark); at > 0 {
 		return key[:at]
 	}
-	uid, _, _ := event.SplitKey(strings.TrimSuffix(key, futureMark))
+	for _, mark := range []string{futureMark, hourMark, periodMark} {
+		key = strings.TrimSuffix(key, mark)
+	}
+	uid, _, _ := event.SplitKey(key)
 	return uid
 }
 

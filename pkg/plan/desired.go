@@ -112,8 +112,10 @@ func newMapper(s Settings) *mapper {
 	if m.calendarZone == nil {
 		m.calendarZone = time.UTC
 		if s.CalendarZone != "" {
-			m.note(Note{Kind: NoteZone, Code: "unknown-calendar-zone",
-				Text: "the calendar's time zone " + quote(s.CalendarZone) + " is not known; UTC is used: set an IANA name"})
+			m.note(Note{
+				Kind: NoteZone, Code: "unknown-calendar-zone",
+				Text: "the calendar's time zone " + quote(s.CalendarZone) + " is not known; UTC is used: set an IANA name",
+			})
 		}
 	}
 	m.filter = newFilter(s.Options.GetFilters(), m)
@@ -131,7 +133,7 @@ func (m *mapper) collect(component *ical.Component) {
 		m.messages++
 	}
 	src := &source{
-		component: component, uid: strings.TrimSpace(unescape(component.Value("UID"))), modified: component.Value("LAST-MODIFIED"),
+		component: component, uid: strings.Clone(strings.TrimSpace(unescape(component.Value("UID")))), modified: component.Value("LAST-MODIFIED"),
 		recurrenceID: component.First("RECURRENCE-ID"), order: len(m.sources),
 	}
 	if text := component.Value("SEQUENCE"); digits(text) && len(text) < 10 {

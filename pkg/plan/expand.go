@@ -204,7 +204,7 @@ func (m *mapper) hours(made *master, r *rule) []*master {
 		each.body.Start, each.body.End = each.start.time(), each.end.time()
 		each.series = &series{zone: made.series.zone, start: each.start.wall, rule: &daily}
 		if n > 0 {
-			each.key = m.uniqueKey(made.key + "|" + event.Instance(each.start.at, false) + "|hour")
+			each.key = m.uniqueKey(made.key + "|" + event.Instance(each.start.at, false) + hourMark)
 		}
 		all = append(all, &each)
 	}

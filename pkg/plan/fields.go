@@ -24,7 +24,7 @@ func (m *mapper) body(src *source, start, end moment) event.Body {
 	c := src.component
 	body := event.Body{
 		Summary: m.title(c), Start: start.time(), End: end.time(), Status: "confirmed",
-		Transparency: m.transparency(c, start.allDay), Visibility: m.visibility(c), ColorID: m.options.GetColorId(),
+		Transparency: m.transparency(c, start.allDay), Visibility: m.visibility(c), ColorID: cmp.Or(m.options.GetColorId(), nearestColor(c.Value("COLOR"))),
 		Reminders: m.reminders(src, start, end), Categories: categories(c),
 	}
 	if strings.EqualFold(c.Value("STATUS"), "TENTATIVE") {

@@ -43,6 +43,9 @@ func TestText(t *testing.T) {
 
 func TestFields(t *testing.T) {
 	t.Parallel()
+	for name, id := range map[string]string{"Tomato": "4", "red": "11", "blue": "9", "darkgreen": "10", "#ff0000": "", "nocolor": ""} {
+		require.Equal(t, id, body(t, nil, "COLOR:"+name).ColorID, name)
+	}
 	none := body(t, nil, "")
 	require.Equal(t, "opaque", none.Transparency)
 	require.Equal(t, "default", none.Visibility)

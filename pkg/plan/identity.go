@@ -16,6 +16,8 @@ const (
 	contentPrefix = "content:"
 	contentMark   = "|" + contentPrefix
 	futureMark    = "|future"
+	hourMark      = "|hour"
+	periodMark    = "|period"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }

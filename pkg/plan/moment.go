@@ -174,15 +174,21 @@ func (m *mapper) momentOf(src *source, property *ical.Property, text string, sin
 	zone := m.zones.Resolve(id, s.wall)
 	switch zone.How {
 	case ical.Unknown:
-		m.note(Note{Line: property.Line, Kind: NoteZone, Code: "unknown-tzid",
-			Text: "the time zone " + quote(id) + " is not known; its times are read as local times of " + m.floating(src).String()})
+		m.note(Note{
+			Line: property.Line, Kind: NoteZone, Code: "unknown-tzid",
+			Text: "the time zone " + quote(id) + " is not known; its times are read as local times of " + m.floating(src).String(),
+		})
 		return m.local(s.wall, m.floating(src), single), true
 	case ical.ByRules:
-		m.note(Note{Line: property.Line, Kind: NoteZone, Code: "tzid-by-rules",
-			Text: "the time zone " + quote(id) + " is not known by name; " + zone.Location.String() + " has the same rules"})
+		m.note(Note{
+			Line: property.Line, Kind: NoteZone, Code: "tzid-by-rules",
+			Text: "the time zone " + quote(id) + " is not known by name; " + zone.Location.String() + " has the same rules",
+		})
 	case ical.ByOffset:
-		m.note(Note{Line: property.Line, Kind: NoteZone, Code: "tzid-by-offset",
-			Text: "of the time zone " + quote(id) + " only the offset from UTC is known"})
+		m.note(Note{
+			Line: property.Line, Kind: NoteZone, Code: "tzid-by-offset",
+			Text: "of the time zone " + quote(id) + " only the offset from UTC is known",
+		})
 	case ical.ByName:
 	}
 	found := m.local(s.wall, zone.Location, single)
@@ -192,8 +198,10 @@ func (m *mapper) momentOf(src *source, property *ical.Property, text string, sin
 			found.at = at.In(zone.Location)
 			found.wall = wallOf(at, zone.Location)
 		}
-		m.note(Note{Line: property.Line, Kind: NoteZone, Code: "vtimezone-differs",
-			Text: "the feed defines " + quote(id) + " with other offsets than the time zone of that name"})
+		m.note(Note{
+			Line: property.Line, Kind: NoteZone, Code: "vtimezone-differs",
+			Text: "the feed defines " + quote(id) + " with other offsets than the time zone of that name",
+		})
 	}
 	return found, true
 }

@@ -11,9 +11,14 @@ var titleElement = regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`)
 
 // pages are signs by which a body that is no calendar tells what it is.
 var pages = []struct{ sign, what string }{
-	{"cf-challenge", "a Cloudflare challenge page"}, {"just a moment", "a Cloudflare challenge page"},
-	{"captcha", "a page that asks for a captcha"}, {"sign in", "a login page"}, {"signin", "a login page"},
-	{"log in", "a login page"}, {"login", "a login page"}, {"password", "a login page"},
+	{"cf-challenge", "a Cloudflare challenge page"},
+	{"just a moment", "a Cloudflare challenge page"},
+	{"captcha", "a page that asks for a captcha"},
+	{"sign in", "a login page"},
+	{"signin", "a login page"},
+	{"log in", "a login page"},
+	{"login", "a login page"},
+	{"password", "a login page"},
 }
 
 // nameBody says to a person what a body is that is no calendar.

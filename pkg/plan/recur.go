@@ -30,6 +30,7 @@ func (m *mapper) recur(made *master) []*master {
 	case len(rules) == 1 && len(without) == 0 && !made.start.nameless:
 		own.rule = m.rewrite(rules[0], &base)
 		if own.rule.native() {
+			m.checkStart(made)
 			break
 		}
 		if hours := m.hours(made, own.rule); hours != nil {
@@ -51,6 +52,19 @@ func (m *mapper) recur(made *master) []*master {
 	return append([]*master{made}, singles...)
 }
 
+// checkStart warns of a start that its own rule does not have: the standard leaves open what that means.
+func (m *mapper) checkStart(made *master) {
+	if made.series.rule.plain() {
+		return
+	}
+	for at := range made.series.ruled(made.series.start, m.left) {
+		if !at.Equal(made.series.start) {
+			m.warn(made.src, "dtstart-off-rule", "the series starts at a time that its own rule does not name; calendars differ on what that means")
+		}
+		return
+	}
+}
+
 // rules reads the rules of one kind. Bad ones are left out; the event keeps its own start.
 func (m *mapper) rules(src *source, name string, start moment) []*rule {
 	var rules []*rule
@@ -66,8 +80,10 @@ func (m *mapper) rules(src *source, name string, start moment) []*rule {
 			continue
 		}
 		if len(r.dropped) > 0 {
-			m.note(Note{Line: property.Line, Key: src.uid, Kind: NoteWarning, Code: "bad-rrule-part",
-				Text: "parts of the rule mean nothing and are dropped: " + clip(strings.Join(r.dropped, ", "), 100)})
+			m.note(Note{
+				Line: property.Line, Key: src.uid, Kind: NoteWarning, Code: "bad-rrule-part",
+				Text: "parts of the rule mean nothing and are dropped: " + clip(strings.Join(r.dropped, ", "), 100),
+			})
 		}
 		if !m.until(r, start) {
 			continue
@@ -328,7 +344,7 @@ func (m *mapper) period(made *master, property *ical.Property, base *series, wal
 	if end.at.Before(start.at) || end.at.Sub(start.at) == made.end.at.Sub(made.start.at) || len(to) == 0 {
 		return nil
 	}
-	single := &master{src: made.src, key: m.uniqueKey(made.key + "|" + base.instance(wall) + "|period"), start: start, end: end, body: made.body}
+	single := &master{src: made.src, key: m.uniqueKey(made.key + "|" + base.instance(wall) + periodMark), start: start, end: end, body: made.body}
 	single.body.Start, single.body.End = start.time(), end.time()
 	return single
 }

@@ -61,7 +61,8 @@ func clean(s string, limit int) string {
 	if !norm.NFC.IsNormalString(s) {
 		s = norm.NFC.String(s)
 	}
-	return clip(strings.TrimSpace(s), limit)
+	// A copy, so that a short title does not keep a whole feed in memory.
+	return strings.Clone(clip(strings.TrimSpace(s), limit))
 }
 
 func unwanted(r rune) bool {

@@ -1,0 +1,63 @@
+package plan_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/calferry/calferry/pkg/plan"
+)
+
+// mixed is a feed of n events: one in ten a series that has run for years, one in twenty with a change.
+func mixed(n int) string {
+	var b strings.Builder
+	b.WriteString("BEGIN:VCALENDAR\nVERSION:2.0\nBEGIN:VTIMEZONE\nTZID:Europe/Berlin\n" + berlinZone)
+	for i := range n {
+		at := now.Add(time.Duration(i) * time.Hour)
+		extra := ""
+		if i%10 == 0 {
+			at = at.AddDate(-6, 0, 0)
+			extra = "RRULE:FREQ=WEEKLY\n"
+		}
+		fmt.Fprintf(&b, "BEGIN:VEVENT\nUID:%d@x\nDTSTART;TZID=Europe/Berlin:%s\nDURATION:PT1H\nSUMMARY:Event %d\\, of many\nLOCATION:Room %d\nDESCRIPTION:%s\n%sEND:VEVENT\n",
+			i, at.Format("20060102T150405"), i, i%50, strings.Repeat("text ", 40), extra)
+		if i%20 == 0 {
+			moved := at.AddDate(6, 0, 3).Truncate(24 * time.Hour)
+			for moved.Weekday() != at.Weekday() {
+				moved = moved.AddDate(0, 0, 1)
+			}
+			fmt.Fprintf(&b, "BEGIN:VEVENT\nUID:%d@x\nRECURRENCE-ID;VALUE=DATE:%s\nDTSTART;TZID=Europe/Berlin:%s\nSUMMARY:moved\nEND:VEVENT\n",
+				i, moved.Format("20060102"), moved.Format("20060102T150405"))
+		}
+	}
+	b.WriteString("END:VCALENDAR\n")
+	return b.String()
+}
+
+// BenchmarkSync maps a feed of 10,000 events and compares it with a ledger that has them all.
+func BenchmarkSync(b *testing.B) {
+	const n = 10_000
+	feed, s := mixed(n), settings()
+	p, err := plan.Desired(strings.NewReader(feed), s)
+	require.NoError(b, err)
+	require.Len(b, p.Events, n+n/20)
+	w := newWorld()
+	w.apply(plan.Diff(p, w.view(), s).Changes, func() outcome { return done })
+	b.Run("desired", func(b *testing.B) {
+		b.SetBytes(int64(len(feed)))
+		b.ReportAllocs()
+		for b.Loop() {
+			_, err := plan.Desired(strings.NewReader(feed), s)
+			require.NoError(b, err)
+		}
+	})
+	b.Run("diff", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			require.Empty(b, plan.Diff(p, w.view(), s).Changes)
+		}
+	})
+}
