@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -100,8 +101,8 @@ func Run(ctx context.Context, name string, s Settings, log *slog.Logger, open fu
 	reg := telemetry.NewRegistry()
 	h := &Host{Log: log, Metrics: reg, group: lifecycle.NewGroup(log), probes: telemetry.NewProbes(reg)}
 	defer func() {
-		for i := len(h.closed) - 1; i >= 0; i-- {
-			err = errors.Join(err, h.closed[i]())
+		for _, v := range slices.Backward(h.closed) {
+			err = errors.Join(err, v())
 		}
 	}()
 	if h.NATS, err = natsconn.Connect(ctx, s.NATS, name, log); err != nil {

@@ -39,7 +39,7 @@ func TestCanonicalForm(t *testing.T) {
 		Summary: "A & <b>", Start: event.Time{DateTime: "2026-03-10T09:00:00", TimeZone: "Europe/Berlin"},
 		End: event.Time{DateTime: "2026-03-10T10:00:00", TimeZone: "Europe/Berlin"}, Status: "confirmed",
 	}
-	require.Equal(t, `{"summary":"A & <b>","start":{"dateTime":"2026-03-10T09:00:00","timeZone":"Europe/Berlin"},`+
+	require.JSONEq(t, `{"summary":"A & <b>","start":{"dateTime":"2026-03-10T09:00:00","timeZone":"Europe/Berlin"},`+
 		`"end":{"dateTime":"2026-03-10T10:00:00","timeZone":"Europe/Berlin"},"status":"confirmed"}`, string(body.Canonical()))
 }
 

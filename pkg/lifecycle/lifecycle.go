@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -69,8 +70,8 @@ func (g *Group) Run(ctx context.Context) error {
 		}
 		g.log.ErrorContext(ctx, "A part ended; stopping all", slog.String("part", p.name), slog.Any("error", p.err))
 	}
-	for i := len(g.parts) - 1; i >= 0; i-- {
-		p := g.parts[i]
+	for _, p := range slices.Backward(g.parts) {
+
 		begin := time.Now()
 		p.stop(ErrStopping)
 		<-p.done

@@ -40,7 +40,9 @@ func TestConfigNamesWhatIsWrong(t *testing.T) {
 	p, err := New(client, Config{})
 	require.NoError(t, err)
 	for _, bad := range []Lane{
-		{Calendar: "c", User: "u"}, {Project: "1", User: "u"}, {Project: "1", Calendar: "c"},
+		{Calendar: "c", User: "u"},
+		{Project: "1", User: "u"},
+		{Project: "1", Calendar: "c"},
 		{Project: "{1}", Calendar: "c", User: "u"},
 	} {
 		_, err := p.Acquire(t.Context(), bad, "turn", "sub", 0)

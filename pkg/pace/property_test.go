@@ -185,8 +185,7 @@ func (w *world) finish(r *rapid.T) {
 		var l *Lease
 		for l == nil {
 			got, err := w.Acquire(w.t.Context(), m.lane, fmt.Sprint("last", i), "z", 0)
-			var busy *BusyError
-			if errors.As(err, &busy) {
+			if busy, ok := errors.AsType[*BusyError](err); ok {
 				w.advance(busy.Wait)
 				continue
 			}

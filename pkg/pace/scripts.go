@@ -5,6 +5,7 @@ import (
 	"embed"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -27,20 +28,20 @@ type scripts struct {
 // sources returns the programs for a controller by name: a common opening, then the script itself.
 func sources(controller Controller) (map[string]string, error) {
 	texts := make(map[string]string)
-	opening := ""
+	var opening strings.Builder
 	for _, name := range []string{"lane", "control_" + string(controller)} {
 		text, err := luaFiles.ReadFile("lua/" + name + ".lua")
 		if err != nil {
 			return nil, fmt.Errorf("load the pace scripts: %w", err)
 		}
-		opening += string(text) + "\n"
+		opening.WriteString(string(text) + "\n")
 	}
 	for _, name := range []string{"acquire", "reserve", "report", "renew", "release", "inspect"} {
 		text, err := luaFiles.ReadFile("lua/" + name + ".lua")
 		if err != nil {
 			return nil, fmt.Errorf("load the pace scripts: %w", err)
 		}
-		texts[name] = opening + string(text)
+		texts[name] = opening.String() + string(text)
 	}
 	return texts, nil
 }

@@ -159,8 +159,7 @@ func provisionConsumer(ctx context.Context, st jetstream.Stream, a asset, wanted
 
 // refused joins what differs to the server's refusal, which seldom names the field.
 func refused(title string, wanted, found any, err error) error {
-	var api *jetstream.APIError
-	if !errors.As(err, &api) {
+	if _, ok := errors.AsType[*jetstream.APIError](err); !ok {
 		return err
 	}
 	if differs := compare(title, wanted, found, serverFields...); differs != nil {

@@ -203,7 +203,7 @@ func TestRestartsOfTheServerLoseNothing(t *testing.T) {
 	k := start(t, time.Second)
 	conformance(t, func() *nats.Conn { return k.srv.Connect() }, func() {
 		for range 3 {
-			time.Sleep(300 * time.Millisecond) // work goes on between the outages
+			time.Sleep(300 * time.Millisecond) //nolint:forbidigo // work goes on between the outages
 			k.srv.Restart()
 		}
 	})
@@ -212,7 +212,9 @@ func TestRestartsOfTheServerLoseNothing(t *testing.T) {
 func TestUndisturbedQueueLosesNothing(t *testing.T) {
 	t.Parallel()
 	k := start(t, 30*time.Second)
-	conformance(t, func() *nats.Conn { return k.srv.Connect() }, func() { time.Sleep(500 * time.Millisecond) })
+	conformance(t, func() *nats.Conn { return k.srv.Connect() }, func() {
+		time.Sleep(500 * time.Millisecond) //nolint:forbidigo // as long as the others' outages
+	})
 }
 
 func TestDeathOfAClusterNodeLosesNothing(t *testing.T) {

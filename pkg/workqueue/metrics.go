@@ -55,8 +55,7 @@ func newMetrics(reg prometheus.Registerer, queue string) (*metrics, error) {
 
 func shared[C prometheus.Collector](reg prometheus.Registerer, errs *[]error, c C) C {
 	err := reg.Register(c)
-	var already prometheus.AlreadyRegisteredError
-	if errors.As(err, &already) {
+	if already, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
 		if existing, ok := already.ExistingCollector.(C); ok {
 			return existing
 		}

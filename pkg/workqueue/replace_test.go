@@ -2,7 +2,6 @@ package workqueue
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"time"
 
@@ -225,7 +224,7 @@ func TestKeysMaySpanTokens(t *testing.T) {
 	v.answer <- Done()
 	for _, bad := range []string{"", ".", "a.", ".a", "a..b", "a b", "a.*", ">", "a\r\nPUB x"} {
 		_, err := q.Put(t.Context(), bad, nil)
-		require.ErrorIs(t, err, ErrBadKey, fmt.Sprintf("%q", bad))
+		require.ErrorIs(t, err, ErrBadKey, "%q", bad)
 		_, err = q.PutIfAbsent(t.Context(), bad, nil)
 		require.ErrorIs(t, err, ErrBadKey)
 		require.ErrorIs(t, q.Remove(t.Context(), bad), ErrBadKey)

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/assert" //nolint:depguard // EventuallyWithT asks for it
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 

@@ -20,12 +20,13 @@ func write(b *bytes.Buffer, event *ical.Component) {
 		case "RRULE", "EXRULE", "RDATE", "EXDATE":
 			name = "X-" + name
 		}
-		line := name
+		var line strings.Builder
+		line.WriteString(name)
 		for _, param := range property.Params {
-			line += ";" + param.Name + "=" + strings.Map(plainParam, param.Value)
+			line.WriteString(";" + param.Name + "=" + strings.Map(plainParam, param.Value))
 		}
-		line += ":" + strings.Map(noLineEnd, property.Value)
-		b.WriteString(line[:min(len(line), longest)])
+		line.WriteString(":" + strings.Map(noLineEnd, property.Value))
+		b.WriteString(line.String()[:min(len(line.String()), longest)])
 		b.WriteString("\r\n")
 	}
 	b.WriteString("END:VEVENT\r\nEND:VCALENDAR\r\n")

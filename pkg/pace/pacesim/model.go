@@ -51,7 +51,9 @@ func Models() []Model {
 	}}
 	return []Model{
 		bucket(5, 30), bucket(8, 8), bucket(2, 10), fixed(240, 60), sliding(240, 60), counting,
-		sliding(30, 10), {Name: "U600only"}, bucket(5, 30).noisy(0.005),
+		sliding(30, 10),
+		{Name: "U600only"},
+		bucket(5, 30).noisy(0.005),
 		bucket(3, 5), bucket(6, 60), bucket(1, 3), bucket(7, 1), sliding(150, 60), fixed(100, 20),
 		bucket(0.5, 5), sliding(2, 1), fixed(500, 100), bucket(4, 15).noisy(0.02),
 		bucket(4, 1), bucket(9, 40), sliding(100, 30), fixed(60, 10), bucket(3, 20).noisy(0.01),

@@ -133,8 +133,7 @@ func (s *sim) deliver(d time.Duration) {
 func (s *sim) turn() {
 	s.turns++
 	lease, err := s.pacer.Acquire(s.ctx, s.lane, fmt.Sprint("turn", s.turns), "subscription", 0)
-	var busy *pace.BusyError
-	if errors.As(err, &busy) {
+	if busy, ok := errors.AsType[*pace.BusyError](err); ok {
 		s.deliver(busy.Wait)
 		return
 	}

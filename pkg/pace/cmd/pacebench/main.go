@@ -55,7 +55,8 @@ func bench(ctx context.Context, controllers, names, writes string, seed uint64, 
 		table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 		fmt.Fprintf(table, "model\toptimum s\t%s\tturns, calls per write (%s)\n", strings.Join(columns, "\t"), columns[0])
 		for _, m := range models {
-			row := fmt.Sprintf("%s\t%.0f", m.Name, m.Optimum(n).Seconds())
+			var row strings.Builder
+			row.WriteString(fmt.Sprintf("%s\t%.0f", m.Name, m.Optimum(n).Seconds()))
 			var first pacesim.Mean
 			for i, column := range columns {
 				run := pacesim.Run{Model: m, Writes: n, Pace: pace.Config{Controller: pace.Controller(column)}}
@@ -66,9 +67,9 @@ func bench(ctx context.Context, controllers, names, writes string, seed uint64, 
 				if i == 0 {
 					first = mean
 				}
-				row += "\t" + cell(m, n, mean)
+				row.WriteString("\t" + cell(m, n, mean))
 			}
-			fmt.Fprintf(table, "%s\t%.2f, %.1f\n", row, first.Turns, first.Calls)
+			fmt.Fprintf(table, "%s\t%.2f, %.1f\n", row.String(), first.Turns, first.Calls)
 		}
 		if err := table.Flush(); err != nil {
 			return err
