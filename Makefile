@@ -14,6 +14,9 @@ GOLANGCI_VERSION := v2.15.0
 
 MODULES := proto pkg services/fetcher services/writer services/state services/calferry
 
+# The deployment's checks pull in Kubernetes and have a target of their own.
+PACKAGES := $(MODULES:%=./%/...)
+
 .PHONY: help
 help: ## Print this table
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -48,7 +51,7 @@ build: ## Build all binaries into .out
 
 .PHONY: test
 test: ## Run all tests; uses redis-server and chromium when they are there, and says what it missed
-	go test $(RACE) -timeout 10m work
+	go test $(RACE) -timeout 10m $(PACKAGES)
 	@missing=0; \
 	for tool in redis-server chromium; do \
 	  command -v $$tool >/dev/null || { echo "not run: tests that need $$tool"; missing=1; }; \
@@ -59,7 +62,7 @@ test: ## Run all tests; uses redis-server and chromium when they are there, and 
 
 .PHONY: bench
 bench: ## Benchmarks, each next to its baseline in the same run
-	go test -run '^$$' -bench . -benchtime 1x -count 3 work 2>/dev/null | grep -E '^(Benchmark|goos|cpu|pkg)'
+	go test -run '^$$' -bench . -benchtime 1x -count 3 $(PACKAGES) 2>/dev/null | grep -E '^(Benchmark|goos|cpu|pkg)'
 
 .PHONY: lint
 lint: $(BIN)/golangci-lint ## Static checks, the layer rules among them

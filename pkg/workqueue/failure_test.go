@@ -225,11 +225,11 @@ func TestDeathOfAClusterNodeLosesNothing(t *testing.T) {
 	js, err := jetstream.New(nc)
 	require.NoError(t, err)
 	conformance(t, func() *nats.Conn { return c.Connect() }, func() {
-		time.Sleep(300 * time.Millisecond)
+		time.Sleep(300 * time.Millisecond) //nolint:forbidigo // work goes on before, without and after the leader
 		leader := c.Leader(t.Context(), js, streams.StreamFetch)
 		leader.Stop()
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) //nolint:forbidigo // the same
 		leader.Restart()
-		time.Sleep(500 * time.Millisecond)
+		time.Sleep(500 * time.Millisecond) //nolint:forbidigo // the same
 	})
 }
