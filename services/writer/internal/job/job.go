@@ -113,9 +113,6 @@ func (j *Job) young(now time.Time) time.Duration {
 	return max(0, j.settings.ProofAge-now.Sub(j.inherited.At))
 }
 
-// state is the entry's state; unspecified when there is no entry.
-func (j *Job) state() calferryv1.EntryState { return j.entry.GetState() }
-
 // Matches tells whether the ledger shows the change as done: nothing is to be asked of Google, unless an intent is
 // open on the key.
 func Matches(c *calferryv1.Change, e *calferryv1.Entry, feedWins bool) bool {

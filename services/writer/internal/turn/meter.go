@@ -40,7 +40,7 @@ func NewMeter(reg prometheus.Registerer) *Meter {
 			Name: "calferry_writer_inflight", Help: "Requests to Google under way.",
 		}),
 		deferred: with.NewCounter(prometheus.CounterOpts{
-			Name: "calferry_writer_deferred", Help: "Writes that had to wait because Google or the pace said later, once per write and sync.",
+			Name: "calferry_writer_deferred_total", Help: "Writes that had to wait because Google or the pace said later, once per write and sync.",
 		}),
 	}
 }

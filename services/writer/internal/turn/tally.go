@@ -113,11 +113,6 @@ func (y *tally) stored() {
 	y.quarantined, y.counted = nil, true
 }
 
-// pending tells whether the head does not show all of the tally yet.
-func (y *tally) pending() bool {
-	return !proto.Equal(y.delta, &calferryv1.Counts{}) || len(y.quarantined) > 0
-}
-
 // remaining counts the keys of this turn that are not in the pages.
 func (t *turn) remaining() uint32 {
 	n := uint32(0)

@@ -30,7 +30,7 @@ type turn struct {
 	w  *Worker
 	in Input
 	// stop ends when no more requests may start; ctx lasts until the hard end, and carries what must be finished.
-	stop, ctx context.Context
+	stop, ctx context.Context //nolint:containedctx // a turn is one call, spread over methods
 	log       *slog.Logger
 
 	token    string
