@@ -64,6 +64,17 @@ test: ## Run all tests; uses redis-server and chromium when they are there, and 
 bench: ## Benchmarks, each next to its baseline in the same run
 	go test -run '^$$' -bench . -benchtime 1x -count 3 $(PACKAGES) 2>/dev/null | grep -E '^(Benchmark|goos|cpu|pkg)'
 
+.PHONY: bench-pace
+bench-pace: ## Compare pace controllers on quota models in simulation (takes a quarter of an hour or more)
+	go run ./pkg/pace/cmd/pacebench
+
+FUZZTIME ?= 150s
+
+.PHONY: fuzz
+fuzz: ## Fuzz the feed reader and the mapper
+	go test -run '^$$' -fuzz FuzzReader -fuzztime $(FUZZTIME) ./pkg/ical
+	go test -run '^$$' -fuzz FuzzDesired -fuzztime $(FUZZTIME) ./pkg/plan
+
 .PHONY: lint
 lint: $(BIN)/golangci-lint ## Static checks, the layer rules among them
 	@for m in $(MODULES); do (cd $$m && golangci-lint run ./...); done
