@@ -86,7 +86,9 @@ func TestATurnClearsOnlyItsOwnIntents(t *testing.T) {
 	w.redis.SetError("")
 
 	w2 := w.start(body, func(c *turn.Config) { c.Call = 500 * time.Millisecond }).until(turn.StepIntents)
+	w.redis.SetError("LOADING")
 	w1.finish()
+	w.redis.SetError("")
 	require.NotNil(t, w.head().Intent("a"), "it is the second turn's now")
 	w.set("a", "h1")
 	third := w.sync()
@@ -273,6 +275,39 @@ func TestANewerChangeSetEndsTheOlderTurn(t *testing.T) {
 	w.runDone(second)
 	w.requireGoogle()
 	w.converge()
+}
+
+func TestAWriteThatActsOnAReadConfirmsTheSync(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.set("a", "h1")
+	w.settle()
+	require.NoError(t, w.sim.UserPatch(calendar, w.id("a"), map[string]any{"colorId": "4"}))
+	w.set("a", "h2")
+	p := w.start(w.sync()).until(turn.StepAnswer).until(turn.StepAnswer) // the patch is refused, the event read
+	w.set("a", "h3")
+	newer := w.sync()
+	w.requests()
+	require.Equal(t, workqueue.VerbDone, p.finish().Verb())
+	require.Empty(t, w.requests(), "a newer turn may have written before the read")
+	w.runDone(newer)
+	w.converge()
+}
+
+func TestIntentsOfOthersKeepASyncOpen(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.set("a", "A")
+	p := w.start(w.sync()).until(turn.StepAnswer)
+	head := w.head()
+	head.OpenIntent("ghost", calferryv1.Op_OP_UPSERT, "late", w.now())
+	require.NoError(t, w.store.SwapHead(w.ctx, sub, head))
+	require.Equal(t, workqueue.VerbDone, p.finish().Verb())
+	require.False(t, w.last().GetSettled())
+	require.NotEqual(t, w.head().GetSync(), w.head().GetSettled())
+	require.Equal(t, calferryv1.EntryState_ENTRY_STATE_LIVE, w.entry("a").GetState())
+	require.NotNil(t, w.head().Intent("ghost"))
+	require.Equal(t, 1, w.woken(), "the fetch looks into it")
 }
 
 func TestAKillRepeatsAtMostOneBatch(t *testing.T) {

@@ -108,10 +108,9 @@ func TestThrottlesDelayAndNothingElse(t *testing.T) {
 		w.set(fmt.Sprintf("k%02d", i), fmt.Sprintf("event %d", i))
 	}
 	body := w.sync()
-	turns, waited := 0, false
+	waited := false
 	for body != nil {
-		turns++
-		res := w.run(body)
+		res := w.run(body, func(c *turn.Config) { c.Patience = time.Second })
 		r := w.last()
 		c := r.GetCounts()
 		require.EqualValues(t, 45, c.GetCreated()+c.GetRemaining(), "the numbers add up: %s", c)
@@ -140,6 +139,21 @@ func TestThrottlesDelayAndNothingElse(t *testing.T) {
 	require.Len(t, w.sim.Events(calendar), 45)
 	n := w.requests()
 	require.EqualValues(t, 45+w.last().GetCounts().GetThrottled(), n[gcalsim.OpInsert], "only what was throttled is sent again")
+}
+
+func TestASlotFromBeforeAThrottleIsNotUsed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *pace.Config) { c.StartPace, c.MaxPace = 4, 7 })
+	w.set("a", "A", "b", "B")
+	w.sim.Fail(gcalsim.Rule{Fault: gcalsim.FaultThrottle, Times: 1})
+	// The second slot is a quarter of a second away when the first answer comes.
+	w.run(w.sync())
+	sent := w.sim.Requests(gcalsim.Match{Ops: []gcalsim.Op{gcalsim.OpInsert}})
+	require.True(t, sent[0].Throttled)
+	if len(sent) > 1 {
+		require.Greater(t, sent[1].At.Sub(sent[0].Done), 1900*time.Millisecond, "not before the gate opens")
+	}
+	require.EqualValues(t, 1, w.last().GetThrottles().GetCalendar())
 }
 
 func TestAUsedUpQuantumGoesToTheTail(t *testing.T) {
@@ -316,7 +330,7 @@ func TestNothingIsWrittenWithoutRedis(t *testing.T) {
 	require.Empty(t, w.requests())
 	w.redis.SetError("")
 
-	p := w.start(body).until(turn.StepAnswer)
+	p := w.start(body, func(c *turn.Config) { c.Batch = 1 }).until(turn.StepAnswer)
 	w.redis.SetError("LOADING")
 	res = p.finish()
 	require.Equal(t, workqueue.VerbAgain, res.Verb())
