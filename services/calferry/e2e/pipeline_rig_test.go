@@ -53,7 +53,7 @@ type pipelineRig struct {
 type pipelineOptions struct {
 	sim   gcalsim.Config
 	stack func(*stack.Config)
-	// tokenURL is called once with the simulator's, and returns the one to use.
+	// credential of the account; a new refresh token's when nil.
 	credential func(*pipelineRig) *calferryv1.Credential
 }
 
@@ -124,11 +124,13 @@ func (r *pipelineRig) credential(refresh string) *calferryv1.Credential {
 	}
 }
 
-// subscribe adds a subscription to the feed's server, which starts its first sync, and returns its id.
+// subscribe adds a subscription to the feed's server, which starts its first sync, and returns its id. Google is
+// asked nothing for it.
 func (r *pipelineRig) subscribe() string {
 	r.t.Helper()
 	res, err := r.client.CreateSubscription(r.t.Context(), connect.NewRequest(&calferryv1.CreateSubscriptionRequest{
-		Name: "Term dates", Account: r.account, CalendarId: pipelineCalendar, Feed: &calferryv1.FeedSource{Url: r.feed.url},
+		Name: "Term dates", Account: r.account, CalendarId: pipelineCalendar, CalendarTimeZone: "Europe/Vienna",
+		Feed: &calferryv1.FeedSource{Url: r.feed.url},
 	}))
 	require.NoError(r.t, err)
 	return res.Msg.GetSubscription().GetId()
