@@ -138,7 +138,9 @@ func TestTellsTruncation(t *testing.T) {
 		require.Equal(t, cut >= whole, summary.Complete, "cut at %d", cut)
 		require.LessOrEqual(t, len(components), 2)
 	}
-	components, summary := readAll(t, body[:strings.Index(body, "SUMMARY:b")])
+	head, _, found := strings.Cut(body, "SUMMARY:b")
+	require.True(t, found)
+	components, summary := readAll(t, head)
 	require.Len(t, components, 1)
 	require.Equal(t, "2", summary.Cut.Value("UID"))
 }

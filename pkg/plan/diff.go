@@ -15,8 +15,8 @@ import (
 //
 // A key with an open intent is unknown: it is always in the result, as OP_UPSERT when p wants it and as
 // OP_DELETE when p proves that it is gone. An override that left while its series stays becomes an
-// OP_UPSERT of the values that the series gives its instance. A master that is deleted takes its
-// overrides along: they have no Change of their own.
+// OP_UPSERT of the values that the series gives its instance, unless it is past. A master that is deleted
+// takes its overrides along: they have no Change of their own.
 //
 // v is not changed. The Changes share nothing with p.
 func Diff(p *Plan, v View, s Settings) *Delta {

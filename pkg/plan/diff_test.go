@@ -102,6 +102,21 @@ func TestDiffSeries(t *testing.T) {
 	require.Empty(t, ops(diff(t, w, s, master+moved+strings.Replace(moved, "0311", "0312", 1))), "a series that the user deleted has no instances")
 }
 
+// Feeds forget past changes of a running series. What happened stays in the calendar as it happened.
+func TestPastOverridesStay(t *testing.T) {
+	t.Parallel()
+	const master = "UID:s\nDTSTART:20260201\nRRULE:FREQ=DAILY;COUNT=90\nSUMMARY:a\n"
+	const moved = "\n\nUID:s\nRECURRENCE-ID:20260210\nDTSTART:20260211\nSUMMARY:a\n"
+	s := settings()
+	w := known(t, s, master+moved)
+	d := diff(t, w, s, master)
+	require.Empty(t, ops(d))
+	require.Equal(t, 1, d.Kept)
+	require.Equal(t, []string{"-s|20260210"}, ops(diff(t, w, s, master+"EXDATE;VALUE=DATE:20260210\n")), "but the feed may take it out")
+	s.Options = &calferryv1.Options{DropPast: true}
+	require.Equal(t, []string{"+s|20260210"}, ops(diff(t, w, s, master)))
+}
+
 func TestDiffStates(t *testing.T) {
 	t.Parallel()
 	s := settings()

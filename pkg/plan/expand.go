@@ -33,7 +33,7 @@ func windows(now time.Time, horizon time.Duration, shorten bool) []window {
 	var all []window
 	for ; every >= day; every, left = every/2, every/2 {
 		every = every.Truncate(time.Hour)
-		anchor := time.Unix(0, 0).UTC().Add(now.Sub(time.Unix(0, 0)) / every * every)
+		anchor := now.UTC().Truncate(every)
 		all = append(all, window{from: anchor.Add(-min(lookBack, every)), to: anchor.Add(every + left), renew: anchor.Add(every)})
 		if !shorten {
 			break

@@ -67,15 +67,25 @@ func orNumber(numbers []int, otherwise int) []int {
 // allows applies the parts of the rule that are not finer than its unit.
 func (r *rule) allows(at time.Time, unit time.Duration) bool {
 	contains := func(numbers []int, values ...int) bool {
-		return len(numbers) == 0 || slices.ContainsFunc(values, func(n int) bool { return slices.Contains(numbers, n) })
+		return slices.ContainsFunc(values, func(n int) bool { return slices.Contains(numbers, n) })
 	}
-	days := time.Date(at.Year(), at.Month()+1, 0, 0, 0, 0, 0, time.UTC).Day()
-	year := time.Date(at.Year(), 12, 31, 0, 0, 0, 0, time.UTC).YearDay()
-	if !contains(r.byMonth, int(at.Month())) || !contains(r.byMonthDay, at.Day(), at.Day()-days-1) ||
-		!contains(r.byYearDay, at.YearDay(), at.YearDay()-year-1) || !contains(r.byHour, at.Hour()) {
+	if len(r.byMonth) > 0 && !slices.Contains(r.byMonth, int(at.Month())) || len(r.byHour) > 0 && !slices.Contains(r.byHour, at.Hour()) {
 		return false
 	}
-	if unit <= time.Minute && !contains(r.byMinute, at.Minute()) || unit == time.Second && !contains(r.bySecond, at.Second()) {
+	if len(r.byMonthDay) > 0 {
+		days := time.Date(at.Year(), at.Month()+1, 0, 0, 0, 0, 0, time.UTC).Day()
+		if !contains(r.byMonthDay, at.Day(), at.Day()-days-1) {
+			return false
+		}
+	}
+	if len(r.byYearDay) > 0 {
+		days := time.Date(at.Year(), 12, 31, 0, 0, 0, 0, time.UTC).YearDay()
+		if !contains(r.byYearDay, at.YearDay(), at.YearDay()-days-1) {
+			return false
+		}
+	}
+	if unit <= time.Minute && len(r.byMinute) > 0 && !slices.Contains(r.byMinute, at.Minute()) ||
+		unit == time.Second && len(r.bySecond) > 0 && !slices.Contains(r.bySecond, at.Second()) {
 		return false
 	}
 	monday := (int(at.Weekday()) + 6) % 7

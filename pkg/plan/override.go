@@ -91,6 +91,11 @@ func (d *differ) departed(master *masterState, child *calferryv1.Entry) {
 		}
 		return
 	}
+	if key == child.GetKey() && !unknown && d.over(child) && !d.options.GetDropPast() {
+		// Feeds forget what is past; what happened then stays as it was.
+		d.keep(child)
+		return
+	}
 	if key != child.GetKey() {
 		d.taken[key] = child
 		d.moved[child.GetKey()] = key
