@@ -85,10 +85,22 @@ fmt: $(BIN)/golangci-lint ## Format all code
 
 .PHONY: tidy
 tidy: ## Tidy all modules
-	@for m in $(MODULES); do (cd $$m && go mod tidy); done
+	@for m in $(MODULES) deploy/verify; do (cd $$m && go mod tidy); done
 	go work sync
 
 .PHONY: verify
 verify: generate tidy lint ## Prove that generated code and go.mod files are current, and lint
 	go vet work
 	git diff --exit-code -- proto '*.mod' '*.sum' go.work
+
+# Debian's package of Prometheus has promtool; the service in it is not wanted.
+$(BIN)/promtool:
+	@mkdir -p $(BIN); if command -v promtool >/dev/null; then ln -s "$$(command -v promtool)" $@; exit; fi; \
+	command -v apt-get >/dev/null || { echo "verify-deploy needs promtool on PATH; it comes with Prometheus"; exit 1; }; \
+	tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; cd "$$tmp"; \
+	apt-get download -qq prometheus 2>/dev/null || { apt-get update -qq; apt-get download -qq prometheus; }; \
+	dpkg -x prometheus_*.deb .; mv usr/bin/promtool $@
+
+.PHONY: verify-deploy
+verify-deploy: $(BIN)/promtool ## Prove that images, manifests, alerts, NATS permissions and scaling work; needs redis-server
+	cd deploy/verify && go vet -tags deploy ./... && go test -tags deploy -timeout 25m ./...
