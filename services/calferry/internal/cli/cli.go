@@ -105,7 +105,8 @@ func (a *App) root() *cobra.Command {
 	return root
 }
 
-// oneShot marks commands that do one thing for a person, who need not read how it went inside.
+// oneShot marks commands that do one thing for a person. They log only when --log-level is given: what matters
+// is in their result, and a failure is one line.
 const oneShot = "one-shot"
 
 // env is what a command's settings came to.
@@ -133,12 +134,12 @@ func (a *App) command(use, short string, args cobra.PositionalArgs, settings []a
 		if err := binding.Load(a.configFile, a.LookupEnv); err != nil {
 			return err
 		}
-		if cmd.Annotations[oneShot] != "" && binding.Source("log-level") == config.FromDefault {
-			tel.LogLevel = "warn"
-		}
 		log, err := telemetry.NewLogger(a.Stderr, tel.LogLevel, tel.LogFormat, a.Terminal)
 		if err != nil {
 			return err
+		}
+		if cmd.Annotations[oneShot] != "" && binding.Source("log-level") == config.FromDefault {
+			log = slog.New(slog.DiscardHandler)
 		}
 		return run(cmd.Context(), &env{log: log, binding: binding}, args)
 	}

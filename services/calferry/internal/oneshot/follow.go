@@ -106,19 +106,33 @@ func (f *follower) ended(ctx context.Context) (State, string, error) {
 	if err != nil {
 		return "", "", err
 	}
-	switch {
-	case head.GetSync() != f.sync.GetSync(), head.GetSettled() != head.GetSync(), len(head.GetIntents()) > 0, head.GetCut():
+	if head.GetSync() != f.sync.GetSync() || head.GetSettled() != head.GetSync() || len(head.GetIntents()) > 0 || head.GetCut() {
 		return "", "", nil
-	case len(head.GetHeld()) > 0:
-		return Held, fmt.Sprintf("%d deletes look like an accident of the feed and wait for approval", len(head.GetHeld())), nil
-	case f.quarantined(head) > 0:
-		return Quarantined, fmt.Sprintf("Google refuses %d events", f.quarantined(head)), nil
+	}
+	if n := len(head.GetHeld()); n > 0 {
+		return Held, fmt.Sprintf("%d deletes look like an accident of the feed and wait for approval", n), nil
+	}
+	entries, err := f.entries(ctx, head)
+	if err != nil {
+		return "", "", err
+	}
+	if n := len(entries[calferryv1.EntryState_ENTRY_STATE_QUARANTINED]); n > 0 {
+		return Quarantined, fmt.Sprintf("Google refuses %d events", n), nil
 	}
 	return Settled, "", nil
 }
 
-func (f *follower) quarantined(head *ledger.Head) int {
-	return len(head.GetProgress().GetQuarantined())
+// entries are what the ledger holds, by state: of this sync and of all before.
+func (f *follower) entries(ctx context.Context, head *ledger.Head) (map[calferryv1.EntryState][]*calferryv1.Entry, error) {
+	pages, err := f.r.Stack.Ledger.Pages(ctx, f.sub, head)
+	if err != nil {
+		return nil, err
+	}
+	entries := map[calferryv1.EntryState][]*calferryv1.Entry{}
+	for e := range pages.All() {
+		entries[e.GetState()] = append(entries[e.GetState()], e)
+	}
+	return entries, nil
 }
 
 // next waits a second for a report.
@@ -162,39 +176,24 @@ func (f *follower) result(ctx context.Context, state State, problem string) (*Re
 	res.Planned = int(s.GetCreates() + s.GetUpdates() + s.GetDeletes())
 	res.Unchanged, res.Held = int(s.GetUnchanged()), int(s.GetHeld())
 	res.Warnings = append(res.Warnings, s.GetNotes()...)
-	if s.GetOutcome() != calferryv1.SyncOutcome_SYNC_OUTCOME_PUBLISHED {
-		return res, f.countKnown(ctx, res)
-	}
 	head, err := f.r.Stack.Ledger.Head(ctx, f.sub)
 	if err != nil {
 		return nil, err
 	}
-	if p := head.GetProgress(); p.GetSync() == s.GetSync() {
-		res.count(p.GetCounts())
-		res.quarantine(p.GetQuarantined())
-	}
-	return res, nil
-}
-
-// countKnown counts what an unchanged feed has in the calendar: its reader was not even started.
-func (f *follower) countKnown(ctx context.Context, res *Result) error {
-	if f.sync.GetOutcome() != calferryv1.SyncOutcome_SYNC_OUTCOME_UNCHANGED {
-		return nil
-	}
-	head, err := f.r.Stack.Ledger.Head(ctx, f.sub)
+	entries, err := f.entries(ctx, head)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	pages, err := f.r.Stack.Ledger.Pages(ctx, f.sub, head)
-	if err != nil {
-		return err
-	}
-	for e := range pages.All() {
-		if e.GetState() == calferryv1.EntryState_ENTRY_STATE_LIVE {
-			res.Unchanged++
+	res.quarantine(entries[calferryv1.EntryState_ENTRY_STATE_QUARANTINED])
+	switch s.GetOutcome() {
+	case calferryv1.SyncOutcome_SYNC_OUTCOME_UNCHANGED: // its reader was not even started
+		res.Unchanged = len(entries[calferryv1.EntryState_ENTRY_STATE_LIVE])
+	case calferryv1.SyncOutcome_SYNC_OUTCOME_PUBLISHED:
+		if p := head.GetProgress(); p.GetSync() == s.GetSync() {
+			res.count(p.GetCounts())
 		}
 	}
-	return nil
+	return res, nil
 }
 
 // ErrTimeUp is the cause of a sync's context when its time is up.

@@ -1,6 +1,8 @@
 package oneshot
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
@@ -83,9 +85,9 @@ func (r *Result) count(c *calferryv1.Counts) {
 	r.Waiting, r.Requests = int(c.GetRemaining()), int(c.GetRequests())
 }
 
-func (r *Result) quarantine(list []*calferryv1.Quarantined) {
-	r.Quarantined = make([]QuarantinedKey, 0, len(list))
-	for _, q := range list {
-		r.Quarantined = append(r.Quarantined, QuarantinedKey{q.GetKey(), q.GetReason()})
+func (r *Result) quarantine(entries []*calferryv1.Entry) {
+	for _, e := range entries {
+		r.Quarantined = append(r.Quarantined, QuarantinedKey{e.GetKey(), e.GetReason()})
 	}
+	slices.SortFunc(r.Quarantined, func(a, b QuarantinedKey) int { return strings.Compare(a.Key, b.Key) })
 }
