@@ -103,8 +103,12 @@ func (t *turn) read(body *feed.Body, known []byte, f *fetched) error {
 	}
 	if body.Cut() != nil {
 		p.Complete, p.Action, p.Reason = false, plan.AdditiveOnly, plan.ReasonTruncated
+		p.Detail = "the transfer broke off: events that are missing stay as they are"
+	}
+	if p.Action != plan.Apply {
 		t.report.FeedAction = string(p.Action)
-		t.note("the transfer broke off: events that are missing stay as they are")
+		t.report.Warnings++
+		t.note(p.Detail)
 	}
 	t.feedInterval = p.RefreshInterval
 	f.plan = p
