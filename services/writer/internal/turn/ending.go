@@ -12,13 +12,14 @@ import (
 
 // How long a message waits, before jitter.
 const (
-	afterNewer = time.Minute      // an upgrade is under way
-	afterRedis = 5 * time.Second  // nothing is written without the pacer
-	afterStore = 5 * time.Second  // nothing is written without the ledger
-	afterLost  = time.Second      // whoever took the lane knows more
-	afterFault = 10 * time.Second // first delay after a fault of Google, doubling with every delivery
-	faultLimit = 5 * time.Minute  // last delay of those
-	afterUser  = 5 * time.Minute  // somebody has to reconnect, or to give the calendar back
+	busyFirst  = 250 * time.Millisecond // doubling with every delivery
+	afterNewer = time.Minute            // an upgrade is under way
+	afterRedis = 5 * time.Second        // nothing is written without the pacer
+	afterStore = 5 * time.Second        // nothing is written without the ledger
+	afterLost  = time.Second            // whoever took the lane knows more
+	afterFault = 10 * time.Second       // first delay after a fault of Google, doubling with every delivery
+	faultLimit = 5 * time.Minute        // last delay of those
+	afterUser  = 5 * time.Minute        // somebody has to reconnect, or to give the calendar back
 )
 
 type verb int

@@ -173,7 +173,9 @@ func (t *turn) takeLane() error {
 	var busy *pace.BusyError
 	switch {
 	case errors.As(err, &busy):
-		t.end(ending{verb: again, delay: busy.Wait, busy: true})
+		// A turn that this message replaced gives the lane back in a moment; another subscription's takes longer.
+		soon := busyFirst << min(max(t.in.Tries, 1)-1, 5)
+		t.end(ending{verb: again, delay: jitter(min(soon, busy.Wait)), busy: true})
 		return nil
 	case errors.Is(err, pace.ErrUnavailable):
 		t.end(ending{verb: again, delay: jitter(afterRedis), class: calferryv1.ErrorClass_ERROR_CLASS_INTERNAL, err: err})
