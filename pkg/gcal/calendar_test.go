@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,6 +45,27 @@ func TestWhatIsWrittenComesBack(t *testing.T) {
 	kinds, units := r.sent()
 	require.Len(t, kinds, 6)
 	require.Equal(t, 6, units)
+}
+
+func TestEventsWithoutLengthLastAMinute(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for zone, ends := range map[string]string{
+		"UTC": "2026-03-10T09:01:00Z", "Europe/Vienna": "2026-03-10T09:01:00",
+	} {
+		at := event.Time{DateTime: strings.Replace(ends, "09:01", "09:00", 1), TimeZone: zone}
+		ev := upsert(zone, "turn-1", &event.Body{Summary: "Candles", Start: at, End: at})
+		inserted, err := r.Insert(t.Context(), ev)
+		require.NoError(t, err)
+		require.Equal(t, at, inserted.Body.Start)
+		require.Equal(t, event.Time{DateTime: ends, TimeZone: zone}, inserted.Body.End)
+		require.Equal(t, ev.Props, inserted.Props, "its content is the feed's")
+
+		ev.Props.Turn = "turn-2"
+		patched, err := r.Patch(t.Context(), ev, inserted.Etag, false)
+		require.NoError(t, err)
+		require.Equal(t, inserted.Body.End, patched.Body.End)
+	}
 }
 
 func TestWritesNotifyNobody(t *testing.T) {
@@ -219,7 +241,7 @@ func TestRefusedEvents(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	for name, spoil := range map[string]func(*event.Body){
-		"timeRangeEmpty": func(b *event.Body) { b.End = b.Start },
+		"timeRangeEmpty": func(b *event.Body) { b.Start = event.Time{Date: "2026-03-10"}; b.End = b.Start },
 		"invalid":        func(b *event.Body) { b.Recurrence = []string{"RRULE:FREQ=DAILY;COUNT=1;UNTIL=20260320T000000Z"} },
 		"required":       func(b *event.Body) { b.Start.TimeZone = "" },
 	} {

@@ -3,6 +3,7 @@ package gcal
 import (
 	"encoding/hex"
 	"encoding/json"
+	"time"
 	"unicode/utf8"
 
 	"google.golang.org/api/calendar/v3"
@@ -38,7 +39,7 @@ func encode(ev Event, own personal) *calendar.Event {
 	b := ev.Body
 	e := &calendar.Event{
 		Start:              encodeTime(b.Start),
-		End:                encodeTime(b.End),
+		End:                encodeTime(end(b)),
 		Transparency:       orDefault(b.Transparency, "opaque"),
 		Visibility:         orDefault(b.Visibility, "default"),
 		ExtendedProperties: encodeProps(ev),
@@ -71,6 +72,22 @@ func encode(ev Event, own personal) *calendar.Event {
 		e.Reminders = encodeReminders(b.Reminders)
 	}
 	return e
+}
+
+// shortest is how long an event without length becomes: Google refuses one that ends when it starts.
+const shortest = time.Minute
+
+// end is when Google is told that the event ends.
+func end(b *event.Body) event.Time {
+	if b.Start.AllDay() || b.End.AllDay() {
+		return b.End
+	}
+	from, startErr := b.Start.Instant()
+	to, endErr := b.End.Instant()
+	if startErr != nil || endErr != nil || to.After(from) {
+		return b.End // what cannot be read, Google refuses in its own words
+	}
+	return event.At(from.In(to.Location()).Add(shortest))
 }
 
 func orDefault(value, otherwise string) string {
