@@ -247,7 +247,7 @@ func TestPagesOfAnotherTurnAreNotOverwritten(t *testing.T) {
 	w.redis.SetError("")
 	w.set("a", "", "b", "")
 	r := w.runDone(w.sync())
-	require.False(t, r.GetEndedBy() == calferryv1.TurnEnd_TURN_END_REPLACED)
+	require.NotEqual(t, calferryv1.TurnEnd_TURN_END_REPLACED, r.GetEndedBy())
 	w1.finish()
 	require.False(t, w.head().IsSettled(), "what the first turn wrote is noted")
 	require.NotEmpty(t, w.head().GetIntents())

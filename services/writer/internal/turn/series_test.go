@@ -165,7 +165,7 @@ func TestAScheduleChangeWritesOverridesAgain(t *testing.T) {
 	require.Nil(t, s.entry(s.overrideKey(2)), "unknown since the master's save, although its content did not change")
 	require.False(t, s.head().IsSettled())
 	s.requests()
-	time.Sleep(res.Delay())
+	s.wait(res.Delay())
 	s.runDone(body)
 	require.Equal(t, map[gcalsim.Op]int{gcalsim.OpPatch: 1}, s.requests())
 	s.converge()

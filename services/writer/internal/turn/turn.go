@@ -105,6 +105,13 @@ func (t *turn) begin() error {
 		return nil
 	}
 	t.cs = cs
+	if kind := cs.GetKind(); kind > calferryv1.ChangeSetKind_CHANGE_SET_KIND_SYNC {
+		t.end(ending{
+			verb: again, delay: afterNewer, class: calferryv1.ErrorClass_ERROR_CLASS_INTERNAL,
+			err: fmt.Errorf("this version does no turns of kind %s: upgrade this process", kind),
+		})
+		return nil
+	}
 	t.log = t.log.With(slog.String("subscription", cs.GetSubscription()), slog.Uint64("sync", cs.GetSync()))
 	if err := t.step(StepReceived, ""); err != nil {
 		return err
@@ -147,16 +154,16 @@ func (t *turn) readHead(step Step) error {
 		// Never made here: an empty ledger would have every event written a second time.
 		t.end(ending{
 			verb: done, moved: true, class: calferryv1.ErrorClass_ERROR_CLASS_INTERNAL,
-			err: errors.New("the ledger has no head for this subscription: run `calferry repair`"),
+			err: errors.New("the ledger has no head for this subscription; its next fetch makes one"),
 		})
 	case sync < t.cs.GetSync():
 		t.end(ending{
-			verb: done, moved: true, class: calferryv1.ErrorClass_ERROR_CLASS_INTERNAL,
-			err: fmt.Errorf("the ledger is at sync %d, behind its change set: it was restored or lost; run `calferry repair`", sync),
+			verb: done, moved: true, wake: true, class: calferryv1.ErrorClass_ERROR_CLASS_INTERNAL,
+			err: fmt.Errorf("the ledger is at sync %d, behind its change set: it was restored or lost; the next fetch goes on from it", sync),
 		})
 	case sync > t.cs.GetSync():
 		t.end(ending{verb: done, moved: true})
-	case t.head.GetPages() == 0 && t.cs.GetKind() != calferryv1.ChangeSetKind_CHANGE_SET_KIND_REPAIR:
+	case t.head.GetPages() == 0:
 		t.end(ending{
 			verb: done, wake: true, class: calferryv1.ErrorClass_ERROR_CLASS_INTERNAL,
 			err: errors.New("the ledger has no pages for this subscription; the next fetch makes them"),

@@ -127,9 +127,9 @@ func TestThrottlesDelayAndNothingElse(t *testing.T) {
 			require.Equal(t, calferryv1.ErrorClass_ERROR_CLASS_THROTTLED, r.GetErrorClass())
 			require.Empty(t, r.GetError())
 			require.NotNil(t, r.GetResumesAt())
-			require.EqualValues(t, c.GetRemaining(), c.GetDeferred())
+			require.Equal(t, c.GetRemaining(), c.GetDeferred())
 			require.Empty(t, w.head().GetIntents(), "what was not sent is not open")
-			time.Sleep(res.Delay())
+			w.wait(res.Delay())
 		case workqueue.VerbRequeue:
 			body = res.Body()
 		}
@@ -190,7 +190,7 @@ func TestARedeliveredMessageSkipsWhatIsDone(t *testing.T) {
 	w.sim.Fail(gcalsim.Rule{Match: gcalsim.Match{EventID: w.id("b")}, Fault: gcalsim.FaultThrottle, Times: 1})
 	res := w.run(body)
 	require.Equal(t, workqueue.VerbAgain, res.Verb())
-	time.Sleep(res.Delay())
+	w.wait(res.Delay())
 	w.requests()
 	w.runDone(body)
 	n := w.requests()
@@ -204,7 +204,7 @@ func TestOneBadEventDoesNotStopTheOthers(t *testing.T) {
 	w := newWorld(t)
 	w.set("a", "A", "bad", "X", "c", "C")
 	bad := w.feed["bad"]
-	bad.Body.End = bad.Body.Start
+	bad.Body.Recurrence = []string{"RRULE:FREQ=DAILY;COUNT=3;UNTIL=20300101T000000Z"}
 	w.feed["bad"] = bad
 	r := w.runDone(w.sync())
 	require.True(t, r.GetSettled(), "a quarantined event does not keep the sync open")
@@ -394,6 +394,37 @@ func TestTheLedgersEndIsNotTheWritersToMend(t *testing.T) {
 	require.NotEmpty(t, r.GetError())
 	require.False(t, w.head().Exists(), "a writer never makes a head")
 	require.Empty(t, w.requests())
+}
+
+func TestALedgerThatFellBehindIsFetchedAnew(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.set("a", "A")
+	w.sync()
+	body := w.sync()
+	head := w.head()
+	head.Sync = 1
+	require.NoError(t, w.store.SwapHead(w.ctx, sub, head))
+	r := w.runDone(body)
+	require.NotEmpty(t, r.GetError())
+	require.Empty(t, w.requests())
+	require.Equal(t, 1, w.woken())
+	w.settle()
+	w.requireGoogle()
+}
+
+func TestAnUnknownKindOfTurnStaysInTheQueue(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.set("a", "A")
+	cs, err := w.fetch().swap()
+	require.NoError(t, err)
+	cs.Kind = calferryv1.ChangeSetKind_CHANGE_SET_KIND_REPAIR
+	res := w.run(w.encode(cs))
+	require.Equal(t, workqueue.VerbAgain, res.Verb())
+	require.GreaterOrEqual(t, res.Delay(), time.Minute)
+	require.Empty(t, w.requests())
+	require.False(t, w.head().IsSettled())
 }
 
 func TestANewerFormatStaysInTheQueue(t *testing.T) {

@@ -263,7 +263,7 @@ func (w *world) settle() {
 				if res.Delay() > 5*time.Second {
 					w.later(res.Delay())
 				} else {
-					time.Sleep(res.Delay())
+					w.wait(res.Delay())
 				}
 			}
 		}
@@ -272,6 +272,16 @@ func (w *world) settle() {
 		}
 	}
 	w.Fatal("the feed does not settle in five syncs")
+}
+
+// wait is the queue's delay.
+func (w *world) wait(d time.Duration) {
+	w.Helper()
+	select {
+	case <-time.After(d):
+	case <-w.ctx.Done():
+		w.Fatal("the test ended while a message was delayed")
+	}
 }
 
 func (w *world) head() *ledger.Head {
