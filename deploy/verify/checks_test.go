@@ -147,7 +147,7 @@ func (s *set) checkPods() {
 		}
 	}
 	secret := func(who, name, key string) {
-		if guide := must(os.ReadFile("../../docs/guides/kubernetes.md")); !regexp.MustCompile(`secret generic `+name+`\b[^\n]*(\\\n[^\n]*)*`+regexp.QuoteMeta(key)+`\b`).Match(guide) {
+		if guide := must(os.ReadFile("../../docs/guides/kubernetes.md")); !regexp.MustCompile(`secret generic ` + name + `\b[^\n]*(\\\n[^\n]*)*` + regexp.QuoteMeta(key) + `\b`).Match(guide) {
 			s.errorf("%s: the guide does not say how to make key %s of Secret %s", who, key, name)
 		}
 	}

@@ -65,4 +65,3 @@ func TestBrokenComposeFilesAreRefused(t *testing.T) {
 		require.Error(t, err, c[1])
 	}
 }
-

@@ -217,7 +217,9 @@ func newSet(objects []runtime.Object) *set {
 	return s
 }
 
-func (s *set) errorf(format string, args ...any) { s.errs = append(s.errs, fmt.Errorf(format, args...)) }
+func (s *set) errorf(format string, args ...any) {
+	s.errs = append(s.errs, fmt.Errorf(format, args...))
+}
 
 func (s *set) pod(name string) *pod {
 	for i := range s.pods {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/calferry/calferry/pkg/config"
 )
@@ -21,6 +22,10 @@ type Config struct {
 	Username string        `flag:"redis-user" file:"redis.user" help:"user name"`
 	Password config.Secret `flag:"redis-password" file:"redis.password" help:"password"`
 }
+
+// Quiet keeps the client library from writing to the process's stderr by itself: what fails comes back from the call,
+// and is logged or shown there. It is for the start of a process, before any client is made.
+func Quiet() { logging.Disable() }
 
 // Connect makes a client. It does not dial: Ready does.
 func Connect(cfg Config) (redis.UniversalClient, error) {

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/calferry/calferry/pkg/config"
+	"github.com/calferry/calferry/pkg/redisconn"
 	"github.com/calferry/calferry/pkg/telemetry"
 )
 
@@ -56,6 +57,7 @@ type App struct {
 
 // Main runs the command line on the process's own streams and returns the exit code.
 func Main(ctx context.Context, args []string) int {
+	redisconn.Quiet()
 	a := &App{
 		Stdout: os.Stdout, Stderr: os.Stderr, LookupEnv: os.LookupEnv,
 		Terminal: telemetry.IsTerminal(os.Stderr),
@@ -84,13 +86,8 @@ func (a *App) Run(ctx context.Context, args []string) int {
 }
 
 func (a *App) root() *cobra.Command {
-	root := &cobra.Command{
-		Use:           "calferry",
-		Short:         "Keeps Google calendars in step with iCalendar feeds",
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		Version:       version(),
-	}
+	root := group("calferry", "Keeps Google calendars in step with iCalendar feeds")
+	root.SilenceErrors, root.SilenceUsage, root.Version = true, true, version()
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; `%s --help` lists the flags", err, cmd.CommandPath())
 	})
