@@ -162,7 +162,7 @@ func TestAChangeSetGoesFromTheQueueToGoogle(t *testing.T) {
 	require.True(t, head.IsSettled())
 	require.Len(t, r.sim.Requests(gcalsim.Match{}), 60)
 	n, err := testutil.GatherAndCount(r.metrics, "calferry_writer_turns_total", "calferry_writer_turn_seconds",
-		"calferry_writer_writes_total", "calferry_writer_inflight", "calferry_writer_deferred")
+		"calferry_writer_writes_total", "calferry_writer_inflight", "calferry_writer_deferred_total")
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, n, 5)
 }

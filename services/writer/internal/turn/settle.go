@@ -37,7 +37,7 @@ func (t *turn) settle() error {
 		return nil
 	}
 	t.conclude()
-	complete := t.final.verb == done
+	complete, deferred := t.final.verb == done, t.progress().GetCounts().GetDeferred()
 	if err := t.swap(func(h *ledger.Head) {
 		t.clear(h)
 		t.restore(h)
@@ -49,6 +49,7 @@ func (t *turn) settle() error {
 		return err
 	}
 	t.tally.stored()
+	t.w.deps.Meter.deferred.Add(float64(t.progress().GetCounts().GetDeferred() - deferred))
 	// Done, but not settled: what is left over is the fetch's to find.
 	t.final.wake = t.final.wake || complete && t.head.GetSettled() != t.head.GetSync()
 	return t.step(StepClear, "")

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -119,6 +120,7 @@ func TestThrottlesDelayAndNothingElse(t *testing.T) {
 		case workqueue.VerbDone:
 			require.True(t, r.GetSettled())
 			require.Positive(t, c.GetDeferred())
+			require.InDelta(t, c.GetDeferred(), deferredTotal(t, w.metrics), 0)
 			require.Positive(t, c.GetThrottled())
 			body = nil
 		case workqueue.VerbAgain:
@@ -139,6 +141,18 @@ func TestThrottlesDelayAndNothingElse(t *testing.T) {
 	require.Len(t, w.sim.Events(calendar), 45)
 	n := w.requests()
 	require.EqualValues(t, 45+w.last().GetCounts().GetThrottled(), n[gcalsim.OpInsert], "only what was throttled is sent again")
+}
+
+func deferredTotal(t *testing.T, reg *prometheus.Registry) float64 {
+	t.Helper()
+	told, err := reg.Gather()
+	require.NoError(t, err)
+	for _, family := range told {
+		if family.GetName() == "calferry_writer_deferred_total" {
+			return family.GetMetric()[0].GetCounter().GetValue()
+		}
+	}
+	return 0
 }
 
 func TestASlotFromBeforeAThrottleIsNotUsed(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 	gcalendar "google.golang.org/api/calendar/v3"
@@ -43,14 +44,17 @@ func (k token) Token(context.Context, string, string) (string, error) { return s
 // world is everything a turn meets: real stores, a real pacer, and a simulated Google.
 type world struct {
 	*testing.T
-	ctx    context.Context
-	js     jetstream.JetStream
-	store  *ledger.Store
-	redis  *miniredis.Miniredis
-	pacer  *pace.Pacer
-	sim    *gcalsim.Sim
-	google *gcal.Client
-	offset atomic.Int64 // of the turns' wall clock
+	ctx   context.Context
+	js    jetstream.JetStream
+	store *ledger.Store
+	redis *miniredis.Miniredis
+	pacer *pace.Pacer
+	// metrics of all workers together.
+	metrics *prometheus.Registry
+	meter   *turn.Meter
+	sim     *gcalsim.Sim
+	google  *gcal.Client
+	offset  atomic.Int64 // of the turns' wall clock
 
 	// feed is what the feed holds now.
 	feed map[string]event.Desired
@@ -66,7 +70,8 @@ type world struct {
 
 func newWorld(t *testing.T, limits ...func(*pace.Config)) *world {
 	t.Helper()
-	w := &world{T: t, ctx: t.Context(), feed: map[string]event.Desired{}}
+	w := &world{T: t, ctx: t.Context(), feed: map[string]event.Desired{}, metrics: prometheus.NewRegistry()}
+	w.meter = turn.NewMeter(w.metrics)
 	nc := natstest.Start(t).Connect()
 	require.NoError(t, streams.Provision(w.ctx, nc, streams.Options{}))
 	js, err := jetstream.New(nc)
@@ -112,7 +117,7 @@ func (w *world) worker(hook turn.Hook, change ...func(*turn.Config)) *turn.Worke
 		c(&cfg)
 	}
 	worker, err := turn.NewWorker(cfg, turn.Deps{
-		Ledger: w.store, Pacer: w.pacer, Google: w.google,
+		Ledger: w.store, Pacer: w.pacer, Google: w.google, Meter: w.meter,
 		Wake: func(context.Context, string) error {
 			w.mu.Lock()
 			defer w.mu.Unlock()
