@@ -583,7 +583,7 @@ type Options struct {
 	Visibility  string `protobuf:"bytes,4,opt,name=visibility,proto3" json:"visibility,omitempty"`
 	// "", "busy" or "free".
 	Busy string `protobuf:"bytes,5,opt,name=busy,proto3" json:"busy,omitempty"`
-	// "none" (default), "default" (the calendar's) or "feed".
+	// "feed" (default: the alarms of the feed), "default" (the calendar's) or "none".
 	Reminders        string `protobuf:"bytes,6,opt,name=reminders,proto3" json:"reminders,omitempty"`
 	StripDescription bool   `protobuf:"varint,7,opt,name=strip_description,json=stripDescription,proto3" json:"strip_description,omitempty"`
 	StripLocation    bool   `protobuf:"varint,8,opt,name=strip_location,json=stripLocation,proto3" json:"strip_location,omitempty"`
