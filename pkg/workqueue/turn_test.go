@@ -99,7 +99,7 @@ func TestOnHeartbeat(t *testing.T) {
 			defer inside.Store(false)
 			entered <- struct{}{}
 			<-ctx.Done()
-			time.Sleep(200 * time.Millisecond) // an answer that does not wait is there by now //nolint:forbidigo // the handler works through several heartbeats
+			time.Sleep(200 * time.Millisecond) //nolint:forbidigo // an answer that does not wait is there by now
 			return ctx.Err()
 		})
 		await(t, entered)
