@@ -77,6 +77,8 @@ func TestATurnOutlivesAShortOutage(t *testing.T) {
 	put(t, q, "k", "v")
 	v := await(t, turns)
 	k.srv.Restart()
+	// A Put into the dead connection would be lost, and repeating it would replace the first.
+	require.Eventually(t, func() bool { return k.nc.FlushTimeout(time.Second) == nil }, patience, time.Millisecond)
 	put(t, q, "other", "")
 	other := await(t, turns)
 	require.Equal(t, "other", other.Key, "the running turn is not doubled")
