@@ -24,7 +24,6 @@ const (
 	latencySigma  = 0.45
 	deliveryFloor = 2 * time.Millisecond
 	deliveryMean  = 5 * time.Millisecond
-	giveUp        = 100 * 24 * time.Hour
 )
 
 // Run is one simulation.
@@ -43,8 +42,9 @@ type Result struct {
 	Took, Optimum time.Duration
 	// Requests that Google answered, and those it refused.
 	Requests, Rejected int
-	// Turns counts deliveries of the ChangeSet, Calls the scripts that ran.
-	Turns, Calls int
+	// Turns counts deliveries of the ChangeSet, LeasesLost those that ended by losing the lane, and
+	// Calls the scripts that ran.
+	Turns, LeasesLost, Calls int
 }
 
 // Slowdown is Took / Optimum.
@@ -75,9 +75,9 @@ func (r Run) Do(ctx context.Context) (Result, error) {
 	}
 	s.deliver(0)
 	for s.applied < r.Writes && s.err == nil {
-		if s.events.Len() == 0 || s.now > giveUp || ctx.Err() != nil {
-			return Result{}, fmt.Errorf("%s stopped after %s with %d of %d writes: %w",
-				r.Model.Name, s.now, s.applied, r.Writes, errors.Join(ctx.Err()))
+		if s.events.Len() == 0 || ctx.Err() != nil {
+			return Result{}, errors.Join(ctx.Err(), fmt.Errorf("%s: stopped after %s with %d of %d writes",
+				r.Model.Name, s.now, s.applied, r.Writes))
 		}
 		next := heap.Pop(&s.events).(event)
 		s.now = next.at
@@ -86,7 +86,7 @@ func (r Run) Do(ctx context.Context) (Result, error) {
 	}
 	return Result{
 		Took: s.now, Optimum: r.Model.Optimum(r.Writes), Requests: s.requests, Rejected: s.rejected,
-		Turns: s.turns, Calls: memory.Calls(),
+		Turns: s.turns, LeasesLost: s.lost, Calls: memory.Calls(),
 	}, s.err
 }
 
@@ -106,8 +106,8 @@ type sim struct {
 	now      time.Duration
 	err      error
 
-	writes, remaining, applied            int
-	requests, rejected, turns, deliveries int
+	writes, remaining, applied             int
+	requests, rejected, turns, lost, order int
 
 	lease     *pace.Lease
 	began     time.Duration
@@ -121,8 +121,8 @@ type sim struct {
 }
 
 func (s *sim) after(d time.Duration, do func()) {
-	s.deliveries++
-	heap.Push(&s.events, event{at: s.now + d, order: s.deliveries, do: do})
+	s.order++
+	heap.Push(&s.events, event{at: s.now + d, order: s.order, do: do})
 }
 
 func (s *sim) deliver(d time.Duration) {
@@ -207,7 +207,11 @@ func (s *sim) end() {
 	if s.applied == s.writes {
 		return
 	}
-	if err := s.lease.Release(s.ctx, s.remaining == 0); err != nil && !errors.Is(err, pace.ErrLeaseLost) {
+	err := s.lease.Release(s.ctx, s.remaining == 0)
+	switch {
+	case errors.Is(err, pace.ErrLeaseLost):
+		s.lost++
+	case err != nil:
 		s.err = err
 		return
 	}
