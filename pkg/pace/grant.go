@@ -25,7 +25,8 @@ const (
 	// ScopeProject is the quota of the Google project.
 	ScopeProject Scope = "project"
 	// ScopeUsage is the limit on what an account may create, for hours ("quotaExceeded"). It concerns
-	// creates only.
+	// creates only: a turn that is told "later" for it goes on with updates and deletes. The wait is
+	// short while the probe of the account is out.
 	ScopeUsage Scope = "usage"
 	// ScopeProbe says that somebody's probe of a closed gate is still out.
 	ScopeProbe Scope = "probe"

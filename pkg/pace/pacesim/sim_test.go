@@ -9,51 +9,6 @@ import (
 	"github.com/calferry/calferry/pkg/pace"
 )
 
-// TestLaneController holds the controller to what it reached when it was chosen: slowdown against the
-// optimum within 0.05, and rejected requests within 0.3 points, or 0.5 of a small calendar, where a
-// single rejection makes 0.7.
-func TestLaneController(t *testing.T) {
-	t.Parallel()
-	for _, cell := range []struct {
-		model    string
-		writes   int
-		seeds    int
-		took     time.Duration // instead of slowdown, where one burst would do
-		slowdown float64
-		rejected float64
-	}{
-		{"TB5b30", 142, 8, 0, 1.11, 1.64},
-		{"TB8b8", 142, 8, 0, 1.21, 0.09},
-		{"TB2b10", 142, 8, 0, 1.02, 2.49},
-		{"SW240/60", 142, 8, 20 * time.Second, 0, 0},
-		{"TB5b30", 1000, 2, 0, 1.01, 0.63},
-		{"TB8b8", 1000, 2, 0, 1.14, 0.56},
-		{"TB2b10", 1000, 2, 0, 1.00, 1.27},
-		{"SW240/60", 1000, 2, 0, 1.08, 0.83},
-	} {
-		t.Run(cell.model, func(t *testing.T) {
-			t.Parallel()
-			model, err := ModelNamed(cell.model)
-			require.NoError(t, err)
-			mean, err := Run{Model: model, Writes: cell.writes}.Means(t.Context(), 101, cell.seeds)
-			require.NoError(t, err)
-			t.Logf("%d writes: %.1f s, slowdown %.2f, rejected %.2f %%, %.2f turns and %.2f calls per write",
-				cell.writes, mean.Took.Seconds(), mean.Slowdown, mean.Rejected, mean.Turns, mean.Calls)
-			if cell.took > 0 {
-				require.LessOrEqual(t, mean.Took, cell.took+time.Second)
-			} else {
-				require.LessOrEqual(t, mean.Slowdown, cell.slowdown+0.05)
-			}
-			tolerance := 0.3
-			if cell.writes < 500 {
-				tolerance = 0.5
-			}
-			require.LessOrEqual(t, mean.Rejected, cell.rejected+tolerance)
-			require.Less(t, mean.Calls, 2.3)
-		})
-	}
-}
-
 func TestLaneRejectsLessThanTheAlternatives(t *testing.T) {
 	t.Parallel()
 	model, err := ModelNamed("TB2b10")
