@@ -35,6 +35,9 @@ func Connect(cfg Config) (redis.UniversalClient, error) {
 		ReadTimeout:  3 * time.Second,
 		WriteTimeout: 3 * time.Second,
 		MaxRetries:   1,
+		// A turn's deadline must end a call that is under way, and a dead Redis must be noticed at once.
+		ContextTimeoutEnabled: true,
+		DialerRetries:         1,
 	}
 	for raw := range strings.SplitSeq(cfg.URL, ",") {
 		one, err := redis.ParseURL(strings.TrimSpace(raw))
