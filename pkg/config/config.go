@@ -7,7 +7,8 @@
 //	Token   config.Secret `flag:"google-token" default:"" help:"access token"`
 //
 // The environment name is the flag in capitals after CALFERRY_, unless an `env` tag says otherwise; the file
-// key is the flag, unless a `file` tag says otherwise. Embedded and nested structs are walked. A [Secret] can also be
+// key is the flag, unless a `file` tag says otherwise. A value that may hold a key, as a feed's address does, has the tag
+// `hide:"true"`: it is set as any other and never shown. Embedded and nested structs are walked. A [Secret] can also be
 // read from a file, by `--google-token-file`, `CALFERRY_GOOGLE_TOKEN_FILE` or the file key with `_file`, so that
 // it never needs to stand in a process list.
 package config
@@ -17,6 +18,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -71,7 +73,7 @@ type field struct {
 	flag, env, key, help string
 	def                  string
 	values               []reflect.Value // one for each struct that has the setting
-	secret               bool
+	secret, hidden       bool
 	source               Source
 	from                 string
 }
@@ -128,7 +130,7 @@ func (b *Binding) walk(v reflect.Value) error {
 		f := &field{
 			flag: name, env: sf.Tag.Get("env"), key: sf.Tag.Get("file"), help: sf.Tag.Get("help"),
 			def: sf.Tag.Get("default"), values: []reflect.Value{v.Field(i)}, source: FromDefault,
-			secret: sf.Type == reflect.TypeFor[Secret](),
+			secret: sf.Type == reflect.TypeFor[Secret](), hidden: sf.Tag.Get("hide") == "true",
 		}
 		if f.env == "" {
 			f.env = "CALFERRY_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
@@ -246,13 +248,28 @@ func (b *Binding) Source(flag string) Source {
 	return FromDefault
 }
 
+// userinfo is what stands before the host of an address.
+var userinfo = regexp.MustCompile(`://[^/@\s]*@`)
+
+// shown is the value without what must not be seen.
+func (f *field) shown() string {
+	switch v := f.values[0]; {
+	case f.hidden && v.IsZero(), f.hidden && v.Kind() == reflect.Slice && v.Len() == 0:
+		return Secret("").String()
+	case f.hidden:
+		return Secret("hidden").String()
+	default:
+		return userinfo.ReplaceAllString(fmt.Sprint(v.Interface()), "://(set)@")
+	}
+}
+
 // Settings lists every value, secrets hidden, in the order of the structs.
 func (b *Binding) Settings() []Setting {
 	out := make([]Setting, 0, len(b.fields))
 	for _, f := range b.fields {
 		out = append(out, Setting{
 			Flag: f.flag, Env: f.env, Key: f.key, Help: f.help,
-			Value: fmt.Sprint(f.values[0].Interface()), Source: f.source, From: f.from,
+			Value: f.shown(), Source: f.source, From: f.from,
 		})
 	}
 	return out

@@ -26,7 +26,7 @@ import (
 )
 
 type upSettings struct {
-	Feeds    []string `flag:"feed" file:"up.feeds" help:"feeds to show in the simulated Google instead of the samples: paths or addresses"`
+	Feeds    []string `flag:"feed" file:"up.feeds" hide:"true" help:"feeds to show in the simulated Google instead of the samples: paths or addresses"`
 	Simulate string   `flag:"simulate" file:"up.simulate" default:"auto" help:"auto (a new data directory without --google-client-id), always or never: use a simulated Google"`
 }
 
