@@ -20,8 +20,6 @@ import (
 	autoscaling "k8s.io/api/autoscaling/v2"
 	batch "k8s.io/api/batch/v1"
 	core "k8s.io/api/core/v1"
-	networking "k8s.io/api/networking/v1"
-	policy "k8s.io/api/policy/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -69,7 +67,12 @@ type scaledObject struct {
 		ScaleTargetRef  struct{ Name, Kind string }
 		MinReplicaCount int
 		MaxReplicaCount int
-		Triggers        []struct {
+		Advanced        struct {
+			HorizontalPodAutoscalerConfig struct {
+				Behavior autoscaling.HorizontalPodAutoscalerBehavior
+			}
+		}
+		Triggers []struct {
 			Type       string
 			MetricType string
 			Metadata   map[string]string
@@ -357,9 +360,3 @@ func TestABrokenKustomizationIsRefused(t *testing.T) {
 	_, err = render(filepath.Join(dir, "base"))
 	require.ErrorContains(t, err, "rider.yaml")
 }
-
-var (
-	_ = autoscaling.SchemeGroupVersion
-	_ = networking.SchemeGroupVersion
-	_ = policy.SchemeGroupVersion
-)

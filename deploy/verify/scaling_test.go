@@ -108,6 +108,21 @@ func (f *fleet) put(i, n int) {
 	require.NoError(f.t, err)
 }
 
+// closeGates has Google say "later" to the first n calendars.
+func (f *fleet) closeGates(n int, retryAfter time.Duration) {
+	f.t.Helper()
+	pacer := must(pace.New(f.redis.Client, pace.Config{ProjectUnitsPerMinute: 1e6}))
+	for i := range n {
+		lease, err := pacer.Acquire(f.t.Context(), lane(i), fmt.Sprint("turn", i), "s", 0)
+		require.NoError(f.t, err)
+		grant, err := lease.Reserve(f.t.Context(), pace.Request{})
+		require.NoError(f.t, err)
+		_, err = lease.Report(f.t.Context(), grant, pace.OutcomeThrottled, pace.ScopeCalendar, retryAfter)
+		require.NoError(f.t, err)
+		require.NoError(f.t, lease.Release(f.t.Context(), false))
+	}
+}
+
 // writer runs one writer with the workers of the manifest, and returns what Prometheus would scrape.
 func (f *fleet) writer() (reg *prometheus.Registry, stop func()) {
 	f.t.Helper()
@@ -174,16 +189,7 @@ func (f *fleet) consumer() (undelivered, held int) {
 func TestThrottledWorkAsksForNoMoreWriters(t *testing.T) {
 	f := newFleet(t)
 	const calendars = 1000
-	pacer := must(pace.New(f.redis.Client, pace.Config{ProjectUnitsPerMinute: 1e6}))
-	for i := range calendars {
-		lease, err := pacer.Acquire(t.Context(), lane(i), fmt.Sprint("turn", i), "s", 0)
-		require.NoError(t, err)
-		grant, err := lease.Reserve(t.Context(), pace.Request{})
-		require.NoError(t, err)
-		_, err = lease.Report(t.Context(), grant, pace.OutcomeThrottled, pace.ScopeCalendar, 30*time.Minute)
-		require.NoError(t, err)
-		require.NoError(t, lease.Release(t.Context(), false))
-	}
+	f.closeGates(calendars, 30*time.Minute)
 	for i := range calendars {
 		f.put(i, 3)
 	}
@@ -194,7 +200,7 @@ func TestThrottledWorkAsksForNoMoreWriters(t *testing.T) {
 		ready, delayed := f.lanes(one)
 		return ready == 0 && delayed == calendars
 	})
-	// KEDA looks at the least of a minute before it adds writers.
+	// The least number of a minute counts before writers are added.
 	require.Less(t, time.Since(began), time.Minute)
 	t.Logf("put off within %s", time.Since(began).Round(time.Second))
 
@@ -255,4 +261,43 @@ func TestWorkThatCanBeDoneAsksForMoreWriters(t *testing.T) {
 			}
 		}
 	}
+}
+
+// 1,000 calendars whose gates open at the same moment, only to be told again to wait. Until all have tried they look
+// like work for a few seconds, which must be far below the minute whose least number counts.
+func TestProbesOfThrottledWorkAskForNoMoreWriters(t *testing.T) {
+	f := newFleet(t)
+	const calendars = 1000
+	for i := range calendars {
+		require.NoError(t, f.sim.AddCalendar(lane(i).Calendar, "UTC"))
+		f.sim.SetQuota(lane(i).Calendar, gcalsim.TokenBucket{}) // refuses everything
+		f.put(i, 3)
+	}
+	f.closeGates(calendars, 8*time.Second)
+	one, _ := f.writer()
+	f.writer()
+	eventually(t, "every calendar put off", func() bool {
+		ready, _ := f.lanes(one)
+		return ready == 0
+	})
+	var above, longest time.Duration
+	most := 0
+	watch := time.NewTicker(time.Second)
+	defer watch.Stop()
+	for end := time.After(patience); len(f.sim.Log()) < 2*calendars; {
+		select {
+		case <-end:
+			t.Fatalf("only %d probes", len(f.sim.Log()))
+		case <-watch.C:
+			ready, _ := f.lanes(one)
+			most = max(most, ready)
+			if above += time.Second; f.asked(ready) == f.rule.Spec.MinReplicaCount {
+				above = 0
+			}
+			longest = max(longest, above)
+		}
+	}
+	t.Logf("at most %d calendars looked ready, and more writers were asked for during %s", most, longest)
+	window := f.rule.Spec.Advanced.HorizontalPodAutoscalerConfig.Behavior.ScaleUp.StabilizationWindowSeconds
+	require.Less(t, longest, time.Duration(*window)*time.Second/3)
 }
