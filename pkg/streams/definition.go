@@ -14,7 +14,7 @@ const (
 	reportsPerSubscription = 200
 	reportsUnacknowledged  = 1000 // reports in the hands of the state service at once
 
-	// Every worker of every process keeps one pull request open.
+	// Every process keeps a few pull requests open.
 	openPulls = 1 << 16
 
 	// What the server assumes when the field is left out. All are spelled out, so that a definition can be

@@ -151,3 +151,31 @@ func TestWorkersRunAtOnce(t *testing.T) {
 	require.Zero(t, q.running.Load())
 	require.ErrorIs(t, context.Cause(three[0].ctx), context.Canceled)
 }
+
+// A Run that was there first, and has workers for everything, leaves work to one that comes later.
+func TestAllRunsGetWork(t *testing.T) {
+	t.Parallel()
+	k := start(t, patience)
+	idle := Config{Workers: 4 * maxPulls}
+	turns := make(chan int, 2*maxPulls)
+	queues := []*Queue{open(t, k.srv.Connect(), idle), open(t, k.srv.Connect(), idle)}
+	for i, q := range queues {
+		run(t, q, func(ctx context.Context, _ *Turn) Result {
+			turns <- i
+			<-ctx.Done()
+			return Again(0)
+		})
+		for range maxPulls {
+			await(t, q.signals.asked.ch)
+		}
+		require.NoError(t, q.nc.Flush())
+	}
+	for i := range 2 * maxPulls {
+		put(t, queues[0], fmt.Sprint(i), "")
+	}
+	got := map[int]int{}
+	for range 2 * maxPulls {
+		got[await(t, turns)]++
+	}
+	require.Equal(t, map[int]int{0: maxPulls, 1: maxPulls}, got)
+}

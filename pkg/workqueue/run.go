@@ -68,11 +68,27 @@ func (q *Queue) work(ctx context.Context, h Handler) {
 			sleep(ctx, time.Second)
 			continue
 		}
-		for msg := p.next(ctx); msg != nil; msg = p.next(ctx) {
+		for msg := q.pull(ctx, p); msg != nil; msg = q.pull(ctx, p) {
 			q.turn(ctx, msg, h)
 		}
 		p.close()
 	}
+}
+
+// maxPulls is how many workers of a Run ask for messages at once. The server serves pull requests first come, first
+// served: if every idle worker asked, the process that was there first would get every message until all its workers
+// were busy, and the others none.
+const maxPulls = 4
+
+// pull returns the worker's next message, nil when ctx or its subscription has ended.
+func (q *Queue) pull(ctx context.Context, p *puller) *nats.Msg {
+	select {
+	case q.pulls <- struct{}{}:
+	case <-ctx.Done():
+		return nil
+	}
+	defer func() { <-q.pulls }()
+	return p.next(ctx)
 }
 
 // refusal returns the server's refusal of subject, if there is one. An unreachable server is no refusal.

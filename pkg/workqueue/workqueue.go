@@ -110,6 +110,7 @@ type Queue struct {
 	signals signals
 
 	pullTime time.Duration // tests change it
+	pulls    chan struct{} // one place for each pull request that may be open
 
 	running  atomic.Int64
 	warned   atomic.Int64 // when a pull was last complained about, in Unix nanoseconds
@@ -131,7 +132,7 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Queue, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open queue %s: %w", cfg.Stream, err)
 	}
-	q := &Queue{nc: nc, js: js, log: cfg.Logger.With(slog.String("queue", cfg.Stream)), pullTime: defaultPullTime}
+	q := &Queue{nc: nc, js: js, log: cfg.Logger.With(slog.String("queue", cfg.Stream)), pullTime: defaultPullTime, pulls: make(chan struct{}, maxPulls)}
 	if q.stream, err = js.Stream(ctx, cfg.Stream); err != nil {
 		return nil, fmt.Errorf("open queue %s: read the stream (was `calferry provision` run?): %w", cfg.Stream, err)
 	}
