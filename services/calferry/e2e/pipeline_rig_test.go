@@ -126,11 +126,13 @@ func (r *pipelineRig) credential(refresh string) *calferryv1.Credential {
 
 // subscribe adds a subscription to the feed's server, which starts its first sync, and returns its id. Google is
 // asked nothing for it.
-func (r *pipelineRig) subscribe() string {
+func (r *pipelineRig) subscribe() string { return r.subscribeTo(r.feed, pipelineCalendar) }
+
+func (r *pipelineRig) subscribeTo(feed *pipelineFeed, calendar string) string {
 	r.t.Helper()
 	res, err := r.client.CreateSubscription(r.t.Context(), connect.NewRequest(&calferryv1.CreateSubscriptionRequest{
-		Name: "Term dates", Account: r.account, CalendarId: pipelineCalendar, CalendarTimeZone: "Europe/Vienna",
-		Feed: &calferryv1.FeedSource{Url: r.feed.url},
+		Name: "Term dates", Account: r.account, CalendarId: calendar, CalendarTimeZone: "Europe/Vienna",
+		Feed: &calferryv1.FeedSource{Url: feed.url},
 	}))
 	require.NoError(r.t, err)
 	return res.Msg.GetSubscription().GetId()
