@@ -344,10 +344,18 @@ func (s *set) checkReach() {
 		from, to, port string
 		may            bool
 	}{
-		{"fetcher", "nats", "client", true}, {"writer", "nats", "client", true}, {"state", "nats", "client", true},
-		{"provision", "nats", "client", true}, {"nats", "nats", "peers", true}, {"writer", "redis", "redis", true},
-		{"fetcher", "redis", "redis", false}, {"state", "redis", "redis", false}, {"redis", "nats", "client", false},
-		{"fetcher", "state", "http", false}, {"writer", "nats", "monitor", false}, {"writer", "nats", "peers", false},
+		{"fetcher", "nats", "client", true},
+		{"writer", "nats", "client", true},
+		{"state", "nats", "client", true},
+		{"provision", "nats", "client", true},
+		{"nats", "nats", "peers", true},
+		{"writer", "redis", "redis", true},
+		{"fetcher", "redis", "redis", false},
+		{"state", "redis", "redis", false},
+		{"redis", "nats", "client", false},
+		{"fetcher", "state", "http", false},
+		{"writer", "nats", "monitor", false},
+		{"writer", "nats", "peers", false},
 	} {
 		if got := s.reachesPod(c.from, c.to, c.port); got != c.may {
 			s.errorf("%s may reach %s at %s: %t, wanted %t", c.from, c.to, c.port, got, c.may)

@@ -67,17 +67,17 @@ func startCluster(t *testing.T) *cluster {
 		name := fmt.Sprintf("nats-%d", i)
 		client := fmt.Sprintf("127.0.0.1:%d", freePort(t))
 		text := conf
-		for old, new := range map[string]string{
+		for deployed, here := range map[string]string{
 			"listen: 0.0.0.0:4222": "listen: " + client, "http: 0.0.0.0:8222": "http: 127.0.0.1:-1",
 			"listen: 0.0.0.0:6222": "listen: " + ports[name+".nats-peers:6222"],
 			"/data":                filepath.Join(c.dir, name), "/etc/nats-tls": c.dir,
 		} {
-			require.Contains(t, text, old)
-			text = strings.ReplaceAll(text, old, new)
+			require.Contains(t, text, deployed)
+			text = strings.ReplaceAll(text, deployed, here)
 		}
-		for old, new := range ports {
-			require.Contains(t, text, old)
-			text = strings.ReplaceAll(text, old, new)
+		for deployed, here := range ports {
+			require.Contains(t, text, deployed)
+			text = strings.ReplaceAll(text, deployed, here)
 		}
 		file := filepath.Join(c.dir, name+".conf")
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))

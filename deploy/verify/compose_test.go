@@ -35,7 +35,7 @@ func TestComposeFileIsValid(t *testing.T) {
 			require.Equal(t, "127.0.0.1", port.HostIP, "%s is open to the network", name)
 		}
 	}
-	require.True(t, bool(p.Networks["inside"].Internal))
+	require.True(t, p.Networks["inside"].Internal)
 
 	// The program knows every flag, and starts as far as it can without the other container.
 	binaries, err := built()

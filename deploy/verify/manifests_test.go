@@ -118,15 +118,15 @@ func decode(manifests []byte) ([]runtime.Object, error) {
 }
 
 func decodeScaledObject(doc []byte) (runtime.Object, error) {
-	var any map[string]any
-	if err := sigsyaml.UnmarshalStrict(doc, &any); err != nil {
+	var content map[string]any
+	if err := sigsyaml.UnmarshalStrict(doc, &content); err != nil {
 		return nil, err
 	}
 	schema, err := kedaSchema()
 	if err != nil {
 		return nil, err
 	}
-	if err := schema.Validate(any); err != nil {
+	if err := schema.Validate(content); err != nil {
 		return nil, fmt.Errorf("ScaledObject: %w", err)
 	}
 	o := &scaledObject{}
@@ -156,7 +156,7 @@ func kedaSchema() (*jsonschema.Schema, error) {
 	closeSchema(schema)
 	schema["properties"].(map[string]any)["metadata"] = map[string]any{"type": "object"}
 	c := jsonschema.NewCompiler()
-	if err := c.AddResource("scaledobject.json", map[string]any(schema)); err != nil {
+	if err := c.AddResource("scaledobject.json", schema); err != nil {
 		return nil, err
 	}
 	return c.Compile("scaledobject.json")

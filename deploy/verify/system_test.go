@@ -122,8 +122,15 @@ func TestServicesDoTheirWholeJobAsTheirOwnUsers(t *testing.T) {
 // requireRedisRefusals: the writers' user works on the writers' keys, and administers nothing.
 func (w *world) requireRedisRefusals() {
 	for _, command := range [][]any{
-		{"FLUSHALL"}, {"CONFIG", "GET", "*"}, {"KEYS", "*"}, {"ACL", "LIST"}, {"SET", "other", "1"}, {"GET", "other"},
-		{"SHUTDOWN"}, {"REPLICAOF", "127.0.0.1", "1"}, {"EVAL", "return redis.call('set', 'other', 1)", "0"},
+		{"FLUSHALL"},
+		{"CONFIG", "GET", "*"},
+		{"KEYS", "*"},
+		{"ACL", "LIST"},
+		{"SET", "other", "1"},
+		{"GET", "other"},
+		{"SHUTDOWN"},
+		{"REPLICAOF", "127.0.0.1", "1"},
+		{"EVAL", "return redis.call('set', 'other', 1)", "0"},
 	} {
 		err := w.redisDo("writer", redisPass, command...)
 		require.Error(w.t, err, command)
