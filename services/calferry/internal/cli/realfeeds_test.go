@@ -37,7 +37,9 @@ func TestRealFeedsSettle(t *testing.T) {
 			g := newGoogle(t, gcalsim.Config{Limits: gcalsim.Limits{UserUnits: -1, ProjectUnits: -1}})
 			args := []string{
 				"--now", clock, "--pace-start", "1000", "--pace-max", "1000", "--quota-user", "1000000",
-				"--quota-project", "1000000", "--timeout", "100s",
+				"--quota-project", "1000000",
+				"--redis", "auto", // a server, where there is one, runs thousands of scripts faster than this process
+				"--timeout", "4m", // under the race detector, on a machine that does other things too
 			}
 			r, res := g.sync(t, feed, dir, args...)
 			r.ok(t)
