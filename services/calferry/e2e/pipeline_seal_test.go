@@ -133,7 +133,11 @@ func TestPipelineSecretsStaySealedInAServer(t *testing.T) {
 	t.Cleanup(probes.Close)
 	pipelineUnmarked(t, "/metrics", pipelineGet(t, probes.URL+"/metrics"))
 	for _, args := range [][]string{
-		{"status", "--json"}, {"status"}, {"feed", "list", "--json"}, {"feed", "show", id}, {"account", "list", "--json"},
+		{"status", "--json"},
+		{"status"},
+		{"feed", "list", "--json"},
+		{"feed", "show", id},
+		{"account", "list", "--json"},
 		{"holds", "list", "--json"},
 	} {
 		code, out := pipelineCLI(t.Context(), append(args, "--server", r.web.URL)...)
