@@ -15,7 +15,7 @@ type Config struct {
 	// UserUnits and ProjectUnits are Google's quotas, of which 95 % are used.
 	UserUnits    float64       `flag:"quota-user" file:"quota.user" default:"600" help:"Google's quota per user and minute, in units"`
 	ProjectUnits float64       `flag:"quota-project" file:"quota.project" default:"10000" help:"Google's quota of the project per minute, in units"`
-	ProofAge     time.Duration `flag:"writer-proof-age" file:"writer.proof_age" default:"1m" help:"age of a lost request from which on a look at the event proves that it did not arrive"`
+	ProofAge     time.Duration `flag:"writer-proof-age" file:"writer.proof_age" default:"1m" help:"age of a lost request from which on a look at the event proves that it did not arrive; at least 30s"`
 	// Lease should be no shorter than the queue's ack wait, which `calferry provision` sets.
 	Lease time.Duration `flag:"writer-lease" file:"writer.lease" default:"30s" help:"how long a calendar stays with a writer that shows no sign of life"`
 	// Name of this process in reports; the host name when empty.
@@ -40,7 +40,7 @@ func (c Config) Validate() error {
 		return fmt.Errorf("writer-lease is %s; use the queue's ack wait, 30s", c.Lease)
 	}
 	if c.ProofAge < 0 {
-		return fmt.Errorf("writer-proof-age is %s; use a minute or more", c.ProofAge)
+		return fmt.Errorf("writer-proof-age is %s; use a minute, or 30s at least", c.ProofAge)
 	}
 	return nil
 }

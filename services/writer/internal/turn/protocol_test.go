@@ -362,3 +362,12 @@ func TestACrashAnywhereHeals(t *testing.T) {
 		})
 	}
 }
+
+// An intent is as old as its opening, and its call may be sent as late as the quantum's end.
+func TestReadsAreTrustedOnlyWhenNoCallCanLand(t *testing.T) {
+	t.Parallel()
+	limit := turn.Config{MaxMessage: 1, ProofAge: 30 * time.Second}
+	require.NoError(t, limit.WithDefaults().Validate())
+	limit.ProofAge -= time.Second
+	require.ErrorContains(t, limit.WithDefaults().Validate(), "wait longer")
+}

@@ -31,7 +31,8 @@ type Config struct {
 	SaveEvery time.Duration
 	// Batch is how many keys are open at once, and so how many requests a crash can repeat; 10.
 	Batch int
-	// ProofAge is how old the last call of an earlier turn must be before a read proves that it will not land; 60 s.
+	// ProofAge is how old an intent of an earlier turn must be before a read proves that its call will not land; 60 s,
+	// and never less than Quantum and Call together.
 	ProofAge time.Duration
 	// MaxMessage bounds what is put back into the queue, in bytes.
 	MaxMessage int
@@ -80,8 +81,9 @@ func (c Config) Validate() error {
 		return fmt.Errorf("a turn of %d writes in batches of %d does nothing; both must be 1 or more", c.Writes, c.Batch)
 	case c.Quantum+c.Call >= c.HardEnd:
 		return fmt.Errorf("the quantum (%s) and a call (%s) leave no time to save before the hard end (%s); shorten them", c.Quantum, c.Call, c.HardEnd)
-	case c.ProofAge < c.Call:
-		return fmt.Errorf("reads are trusted %s after a call that may take %s; wait longer", c.ProofAge, c.Call)
+	case c.ProofAge < c.Quantum+c.Call:
+		return fmt.Errorf("reads are trusted %s after an intent was opened, while its call may land until the quantum (%s) and a call (%s) are over; wait longer",
+			c.ProofAge, c.Quantum, c.Call)
 	case c.MaxMessage < 1:
 		return errors.New("the largest message is not set; take it from streams.MaxChangeSet")
 	}
