@@ -2,6 +2,7 @@ package testbed
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 
@@ -41,7 +42,7 @@ func newReports(tb testing.TB, nc *nats.Conn) *Reports {
 func (r *Reports) all() ([]*calferryv1.Report, <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.list[:len(r.list):len(r.list)], r.changed
+	return slices.Clip(r.list), r.changed
 }
 
 // Count is how many reports there are; a place to look from.
