@@ -107,7 +107,12 @@ func (t *turn) throttled(r result) {
 		t.tally.throttles.Calendar++
 	}
 	t.w.deps.Meter.throttled.WithLabelValues(string(scope)).Inc()
-	t.report(r.slot.grant, pace.OutcomeThrottled, scope, r.failed.RetryAfter)
+	status := t.report(r.slot.grant, pace.OutcomeThrottled, scope, r.failed.RetryAfter)
+	// Decided by how long the gate was closed for, not by what is left of that when the next key asks: that depends on how
+	// fast this machine is. A usage limit stops creates alone.
+	if scope != pace.ScopeUsage && status.GateFor >= t.w.cfg.Patience {
+		t.end(ending{verb: again, delay: status.GateFor, class: calferryv1.ErrorClass_ERROR_CLASS_THROTTLED, deferred: true})
+	}
 }
 
 // failed: a fault of Google's, or one that somebody has to mend.

@@ -329,12 +329,13 @@ func (t *turn) drain() {
 }
 
 // report tells the pacer what became of a grant. It is not worth a turn: without an answer Google's next one tells.
-func (t *turn) report(g pace.Grant, o pace.Outcome, s pace.Scope, retryAfter time.Duration) {
-	_, err := t.lease.Report(t.ctx, g, o, s, retryAfter)
+func (t *turn) report(g pace.Grant, o pace.Outcome, s pace.Scope, retryAfter time.Duration) pace.Status {
+	status, err := t.lease.Report(t.ctx, g, o, s, retryAfter)
 	switch {
 	case errors.Is(err, pace.ErrLeaseLost):
 		t.lost = true
 	case err != nil:
 		t.log.WarnContext(t.ctx, "the pacer was not told of an answer", slog.Any("error", err))
 	}
+	return status
 }
