@@ -72,6 +72,9 @@ func (t *turn) decide(w *work) {
 
 // forgetOverrides: what Google holds of the series' instances is unknown. Overrides of this ChangeSet are written
 // again, the others are for the next fetch. What the user deleted stays deleted.
+//
+// Entries of what Google may still show stay, without what they said of it: an instance that has no place in the new
+// schedule is to be deleted, and nothing but its entry tells the next turn, or the next fetch, that it was ever there.
 func (t *turn) forgetOverrides(master string) {
 	for _, w := range t.dependents[master] {
 		if !w.decided && !userDeleted(w.Entry()) {
@@ -90,8 +93,31 @@ func (t *turn) forgetOverrides(master string) {
 		case t.byKey[key] == nil:
 			t.orphans = true
 		}
-		t.pages.Remove(key)
+		if shown(e) {
+			t.pages.Put(unknown(e))
+		} else {
+			t.pages.Remove(key)
+		}
 	}
+}
+
+// shown: Google has an event of this entry's, or may.
+func shown(e *calferryv1.Entry) bool {
+	return e.GetState() == calferryv1.EntryState_ENTRY_STATE_LIVE ||
+		e.GetState() == calferryv1.EntryState_ENTRY_STATE_QUARANTINED && e.GetEtag() != ""
+}
+
+// unknown returns the entry without what it says of the event: it equals no target, and no etag is known.
+func unknown(e *calferryv1.Entry) *calferryv1.Entry {
+	e = proto.CloneOf(e)
+	e.State = calferryv1.EntryState_ENTRY_STATE_LIVE
+	e.Etag, e.Reason = "", ""
+	e.ContentHash, e.ScheduleHash, e.Personal = nil, nil, nil
+	return e
+}
+
+func isUnknown(e *calferryv1.Entry) bool {
+	return e.GetState() == calferryv1.EntryState_ENTRY_STATE_LIVE && e.GetEtag() == "" && len(e.GetContentHash()) == 0
 }
 
 func userDeleted(e *calferryv1.Entry) bool {

@@ -49,7 +49,7 @@ func (t *turn) lastPrint(w *work, call job.Call) []byte {
 	switch {
 	case len(call.Print) > 0:
 		return call.Print
-	case w.Entry() != nil:
+	case w.Entry() != nil && !isUnknown(w.Entry()):
 		return w.Entry().GetPersonal()
 	case !job.IsOverride(w.Change):
 		return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/calferry/calferry/pkg/gcalsim"
 	"github.com/calferry/calferry/pkg/workqueue"
 	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
+	"github.com/calferry/calferry/services/writer/internal/turn"
 )
 
 const wall = "2006-01-02T15:04:05Z"
@@ -162,13 +163,48 @@ func TestAScheduleChangeWritesOverridesAgain(t *testing.T) {
 	res := s.run(body)
 	require.Equal(t, workqueue.VerbAgain, res.Verb())
 	require.Equal(t, calferryv1.EntryState_ENTRY_STATE_LIVE, s.entry(s.key).GetState())
-	require.Nil(t, s.entry(s.overrideKey(2)), "unknown since the master's save, although its content did not change")
+	over := s.entry(s.overrideKey(2))
+	require.Empty(t, over.GetEtag(), "unknown since the master's save, although its content did not change")
+	require.Empty(t, over.GetContentHash())
 	require.False(t, s.head().IsSettled())
 	s.requests()
 	s.wait(res.Delay())
 	s.runDone(body)
 	require.Equal(t, map[gcalsim.Op]int{gcalsim.OpPatch: 1}, s.requests())
 	s.converge()
+}
+
+// A series that moves leaves its old overrides without a slot, and Google may keep showing them.
+func TestAnOverrideWhoseSlotIsGoneIsNotForgotten(t *testing.T) {
+	t.Parallel()
+	for _, interruption := range []string{"throttle", "crash"} {
+		t.Run(interruption, func(t *testing.T) {
+			t.Parallel()
+			s := newSeries(t)
+			s.over[2] = "special"
+			s.put("master")
+			s.world.settle()
+			old := s.instanceID(2)
+			require.Equal(t, "special", s.sim.Event(calendar, old).Summary)
+
+			clear(s.over)
+			s.first = s.first.Add(24 * time.Hour)
+			s.put("master")
+			body := s.sync()
+			if interruption == "throttle" {
+				s.sim.Fail(gcalsim.Rule{Match: gcalsim.Match{EventID: old}, Fault: gcalsim.FaultThrottle, Times: 1})
+				res := s.run(body)
+				require.Equal(t, workqueue.VerbAgain, res.Verb())
+				s.wait(res.Delay())
+				s.run(body)
+			} else {
+				s.world.start(body).until(turn.StepSave).crash()
+			}
+			s.converge()
+			ghost := s.sim.Event(calendar, old)
+			require.True(t, ghost == nil || ghost.Status == "cancelled", "%v", ghost)
+		})
+	}
 }
 
 func TestAnOverrideWithoutEtagWaitsForALostPatch(t *testing.T) {
