@@ -26,8 +26,8 @@ const (
 	chaosLease = 2 * time.Second
 	// chaosProofAge is longer than anything here holds a request back: a few steps, or a frozen writer's lease.
 	chaosProofAge = "30s"
-	// chaosSyncs is how many syncs without a fault a calendar may need.
-	chaosSyncs = 3
+	// chaosSyncs is how many syncs a calendar may need when the faults are over: three, and one that was under way.
+	chaosSyncs = 3 + 1
 )
 
 // chaos lets everything happen to two writers, a fetcher and three calendars, in an order that a seed decides.
@@ -75,8 +75,10 @@ func TestProcessChaos(t *testing.T) {
 func newChaos(t *testing.T, seed uint64) *chaos {
 	sim := processSim()
 	sim.Seed = seed
-	// Nobody knows which of these Google does when a series moves.
-	sim.Behaviour.ResetAllExceptions = seed%2 == 0
+	// Nobody knows which of these Google does when a series moves. The simulator takes a new exclusion for a move, which
+	// the protocol does not (a cancelled instance is to cost one request), so those are left to the other half.
+	resets := seed%2 == 0
+	sim.Behaviour.ResetAllExceptions = resets
 	c := &chaos{t: t, rng: rand.New(rand.NewPCG(seed, 10))} //nolint:gosec // repeatable on purpose
 	c.Bed = testbed.New(t, testbed.Options{
 		Sim: sim, Lease: chaosLease, Writer: append(processUnlimited(), "--writer-proof-age", chaosProofAge),
@@ -88,6 +90,7 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 	c.writers = []*testbed.Process{c.newWriter(), c.newWriter()}
 	for i := range 3 {
 		f := newChaosFeed()
+		f.whole = resets
 		c.feeds = append(c.feeds, f)
 		c.subs = append(c.subs, c.Subscribe(fmt.Sprintf("chaos-%d@example.com", i), testbed.NewFeed(t, f.events()...)))
 		c.SyncNow(c.subs[i])
@@ -313,29 +316,31 @@ func (c *chaos) heal() {
 	c.note("the faults end")
 }
 
-// converge syncs until the calendar is settled and right, and once more, and returns how many syncs published
-// something.
+// converge syncs until the calendar is right and one more sync finds nothing to do, and returns how many syncs it took
+// until then. A turn of a writer that was frozen may end later than the faults, and reopen what was settled.
 func (c *chaos) converge(sub testbed.Subscription) (syncs int) {
 	c.t.Helper()
-	first := c.Head(sub).GetSync()
+	first, tag := c.Head(sub).GetSync(), sub.Feed.ETag()
 	c.SyncNow(sub)
-	tag := sub.Feed.ETag()
-	head := c.AwaitHead(sub, sub.Calendar+" settled", func(h *ledger.Head) bool {
-		return h.GetSync() > first+chaosSyncs || h.IsSettled() && h.GetValidators().GetEtag() == tag
-	})
-	c.note("%s: sync %d, settled %d", sub.Calendar, head.GetSync(), head.GetSettled())
-	require.True(c.t, head.IsSettled(), "%s is not settled after %d syncs", sub.Calendar, chaosSyncs)
-	c.compare(sub)
-	c.Equal(sub)
-	// From here on nothing is to be done.
-	seen, from := c.Sim.Stats(sub.Calendar).Requests, c.Reports.Count()
-	c.SyncNow(sub)
-	report := c.Reports.Sync(from, "the last sync", sub, func(*calferryv1.SyncReport) bool { return true })
-	require.Contains(c.t, []calferryv1.SyncOutcome{
-		calferryv1.SyncOutcome_SYNC_OUTCOME_UNCHANGED, calferryv1.SyncOutcome_SYNC_OUTCOME_SETTLED,
-	}, report.GetOutcome())
-	require.Equal(c.t, seen, c.Sim.Stats(sub.Calendar).Requests, "nothing changed, and Google was asked")
-	return int(head.GetSync() - first) //nolint:gosec // a few
+	for {
+		head := c.AwaitHead(sub, sub.Calendar+" settled", func(h *ledger.Head) bool {
+			return h.GetSync() > first+chaosSyncs || h.IsSettled() && h.GetValidators().GetEtag() == tag
+		})
+		c.note("%s: sync %d, settled %d", sub.Calendar, head.GetSync(), head.GetSettled())
+		require.LessOrEqual(c.t, head.GetSync(), first+chaosSyncs, "%s is not settled after %d syncs", sub.Calendar, chaosSyncs)
+		c.compare(sub)
+		requests, from := c.Sim.Stats(sub.Calendar).Requests, c.Reports.Count()
+		c.SyncNow(sub)
+		report := c.Reports.Sync(from, "a sync more", sub, func(*calferryv1.SyncReport) bool { return true })
+		if report.GetOutcome() == calferryv1.SyncOutcome_SYNC_OUTCOME_PUBLISHED {
+			continue
+		}
+		require.NotEqual(c.t, calferryv1.SyncOutcome_SYNC_OUTCOME_FAILED, report.GetOutcome())
+		if settled := c.Head(sub); settled.IsSettled() && c.Sim.Stats(sub.Calendar).Requests == requests {
+			c.Equal(sub)
+			return int(settled.GetSync() - first) //nolint:gosec // a few
+		}
+	}
 }
 
 // chaosFeed has events that come and go, and series that change. So few are ever missing that nothing is held back.
@@ -343,6 +348,7 @@ type chaosFeed struct {
 	single [9]testbed.Event
 	gone   map[int]bool
 	series [3]testbed.Event
+	whole  bool // no occurrence is taken out of a series
 	serial int
 }
 
@@ -418,7 +424,7 @@ func (f *chaosFeed) changeOne(rng *rand.Rand, removals bool) string {
 		}
 		fallthrough
 	default:
-		if len(s.Dropped) == 0 && s.Renamed[occurrence] == "" {
+		if !f.whole && len(s.Dropped) == 0 && s.Renamed[occurrence] == "" {
 			s.Dropped = append(s.Dropped, occurrence)
 			return fmt.Sprint("drop ", s.UID, " ", occurrence)
 		}

@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
@@ -109,31 +110,42 @@ func TestProcessNewestWins(t *testing.T) {
 }
 
 // TestProcessFrozenWriter stops a writer in the middle of a request until its lease is over and another writer has
-// brought a newer ChangeSet to its end, and lets it go on then.
+// brought a newer ChangeSet to its end, and lets it go on then. The request arrives only after all that.
 func TestProcessFrozenWriter(t *testing.T) {
 	t.Parallel()
-	n := newNewest(t)
-	first := n.Writer("first")
-	n.on(t, "frozen@example.com")
-	n.AwaitApplied(n.sub.Calendar, 5)
-	held, late := processHold(t, n.Bed, n.sub.Calendar, false)
-	first.Freeze()
-	n.Writer("second")
-	n.publish("B")
-	n.Settled(n.sub)
-	n.Equal(n.sub)
+	for _, late := range []struct {
+		op      gcalsim.Op
+		refused int
+	}{{gcalsim.OpInsert, http.StatusConflict}, {gcalsim.OpPatch, http.StatusPreconditionFailed}} {
+		t.Run(string(late.op), func(t *testing.T) {
+			t.Parallel()
+			n := newNewest(t)
+			first := n.Writer("first")
+			n.on(t, "frozen@example.com")
+			if late.op == gcalsim.OpPatch {
+				n.Settled(n.sub)
+				n.publish("older")
+			}
+			n.AwaitApplied(n.sub.Calendar, n.Applied(n.sub.Calendar)+5)
+			held, req := processHold(t, n.Bed, n.sub.Calendar, false)
+			first.Freeze()
+			n.Writer("second")
+			n.publish("newest")
+			n.Settled(n.sub)
+			n.Equal(n.sub)
 
-	arrived := held.Release()
-	first.Thaw()
-	turn := n.Reports.Turn(0, "the frozen turn", func(r *calferryv1.TurnReport) bool { return r.GetTurn() == late.Turn })
-	t.Logf("the late %s: status %d, applied %t; its turn ended %v; right before the next sync: %t",
-		late.Op, arrived.Status, arrived.Applied, turn.GetEndedBy(),
-		testbed.Difference(n.Sim, n.sub.Calendar, n.sub.Feed.Events()) == "")
-	from := n.Reports.Count()
-	n.SyncNow(n.sub)
-	n.Reports.Sync(from, "the next sync", n.sub, func(*calferryv1.SyncReport) bool { return true })
-	n.Settled(n.sub)
-	n.Equal(n.sub)
+			arrived := held.Release()
+			require.Equal(t, late.op, arrived.Op)
+			require.Equal(t, late.refused, arrived.Status)
+			first.Thaw()
+			n.Reports.Turn(0, "the frozen turn", func(r *calferryv1.TurnReport) bool { return r.GetTurn() == req.Turn })
+			from := n.Reports.Count()
+			n.SyncNow(n.sub)
+			n.Reports.Sync(from, "the next sync", n.sub, func(*calferryv1.SyncReport) bool { return true })
+			n.Settled(n.sub)
+			n.Equal(n.sub)
+		})
+	}
 }
 
 // TestProcessStopGivesBack ends a writer by a signal in the middle of its work: it leaves with 0, and another one goes
