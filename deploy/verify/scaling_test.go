@@ -56,7 +56,11 @@ func newFleet(t *testing.T) *fleet {
 	f.js = must(jetstream.New(f.nc))
 	f.queue = must(workqueue.Open(t.Context(), f.nc, workqueue.Config{Stream: streams.StreamChanges}))
 	f.store = must(ledger.Open(t.Context(), f.js))
-	f.sim = gcalsim.New(gcalsim.Config{Account: owner, Latency: 50 * time.Millisecond})
+	// One account stands for the users of all calendars, and the project's quota is not what holds work back here: where it
+	// is, more writers are no help, and the signal does not ask for them.
+	f.sim = gcalsim.New(gcalsim.Config{
+		Account: owner, Latency: 50 * time.Millisecond, Limits: gcalsim.Limits{UserUnits: -1, ProjectUnits: -1},
+	})
 	f.sim.AcceptToken("good", owner)
 	google := httptest.NewServer(f.sim)
 	t.Cleanup(google.Close)
@@ -133,7 +137,7 @@ func (f *fleet) writer() (reg *prometheus.Registry, stop func()) {
 		}
 	}
 	reg = prometheus.NewRegistry()
-	s, err := writer.New(writer.Config{Workers: workers, GoogleEndpoint: f.endpoint}, writer.Deps{
+	s, err := writer.New(writer.Config{Workers: workers, GoogleEndpoint: f.endpoint, ProjectUnits: 1e6}, writer.Deps{
 		NATS: f.nc, Redis: f.redis.Client, Tokens: fixedToken("good"), Metrics: reg,
 	})
 	require.NoError(f.t, err)
@@ -240,7 +244,7 @@ func TestWorkThatCanBeDoneAsksForMoreWriters(t *testing.T) {
 	const calendars = 500
 	for i := range calendars {
 		require.NoError(t, f.sim.AddCalendar(lane(i).Calendar, "UTC"))
-		f.put(i, 20)
+		f.put(i, 40)
 	}
 	one, stopOne := f.writer()
 	two, stopTwo := f.writer()
