@@ -83,37 +83,21 @@ func (s *Store) SwapHead(ctx context.Context, sub string, h *Head) error {
 // Drop removes a subscription's ledger: pages first, the head last, so that an interrupted Drop is
 // repeated and never leaves pages that a new head could take for its own.
 func (s *Store) Drop(ctx context.Context, sub string) error {
-	if err := s.purge(ctx, sub, func(key string) bool { return key != headKey(sub) }); err != nil {
-		return err
-	}
-	if err := s.kv.Purge(ctx, headKey(sub)); err != nil {
-		return fmt.Errorf("remove head of subscription %s: %w", sub, err)
-	}
-	return nil
-}
-
-// Sweep removes page sets that the head does not name: what an interrupted or beaten Repartition left.
-func (s *Store) Sweep(ctx context.Context, sub string, h *Head) error {
-	keep := map[string]bool{headKey(sub): true}
-	for n := range h.GetPages() {
-		keep[pageKey(sub, h.GetPageSet(), int(n))] = true
-	}
-	return s.purge(ctx, sub, func(key string) bool { return !keep[key] })
-}
-
-func (s *Store) purge(ctx context.Context, sub string, match func(key string) bool) error {
 	keys, err := s.kv.ListKeysFiltered(ctx, sub+".>")
 	if err != nil {
 		return fmt.Errorf("list ledger of subscription %s: %w", sub, err)
 	}
 	defer func() { _ = keys.Stop() }()
 	for key := range keys.Keys() {
-		if !match(key) {
+		if key == headKey(sub) {
 			continue
 		}
 		if err := s.kv.Purge(ctx, key); err != nil {
 			return fmt.Errorf("remove ledger value %s: %w", key, err)
 		}
+	}
+	if err := s.kv.Purge(ctx, headKey(sub)); err != nil {
+		return fmt.Errorf("remove head of subscription %s: %w", sub, err)
 	}
 	return nil
 }

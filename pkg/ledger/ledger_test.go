@@ -129,7 +129,7 @@ func TestUnknownFieldsSurviveAndNewerFormatsAreLeftAlone(t *testing.T) {
 	require.ErrorIs(t, err, ledger.ErrNewer)
 }
 
-func TestRepartitionKeepsEntriesAndSweepRemovesTheOldSet(t *testing.T) {
+func TestRepartitionKeepsEntriesAndTheOldSetCanGo(t *testing.T) {
 	t.Parallel()
 	s, js := open(t)
 	h := head(t, s)
@@ -142,6 +142,7 @@ func TestRepartitionKeepsEntriesAndSweepRemovesTheOldSet(t *testing.T) {
 	}
 	require.NoError(t, s.SavePages(t.Context(), pages))
 	require.NoError(t, s.SwapHead(t.Context(), sub, h))
+	replaced := h.Clone()
 	old := h.GetPageSet()
 
 	require.NoError(t, s.Repartition(t.Context(), h, pages, 1400))
@@ -154,7 +155,7 @@ func TestRepartitionKeepsEntriesAndSweepRemovesTheOldSet(t *testing.T) {
 	}
 	require.NoError(t, s.SavePages(t.Context(), pages))
 	require.NoError(t, s.SwapHead(t.Context(), sub, h))
-	require.NoError(t, s.Sweep(t.Context(), sub, h))
+	require.NoError(t, s.RemovePages(t.Context(), sub, replaced))
 
 	read, err := s.Pages(t.Context(), sub, h)
 	require.NoError(t, err)

@@ -168,7 +168,7 @@ func (part *part) encode() *calferryv1.Page {
 
 // Repartition makes room for expected entries: when the head has no page set, or one that would grow past
 // its bound, it copies all entries into a new set and names that set in h, which the caller then stores.
-// Until that CAS the old set stays valid; a set that loses it is left for Sweep.
+// Until that CAS the old set stays valid; afterwards the set that lost is the caller's to remove by RemovePages.
 //
 // Only the fetcher calls it, in the step that raises the head's sync number: a writer of the older sync that
 // still saves into the old set finds its clear refused and its sync gone, so its intents stay open.
@@ -189,5 +189,17 @@ func (s *Store) Repartition(ctx context.Context, h *Head, p *Pages, expected int
 	}
 	h.PageSet, h.Pages = next.set, uint32(n)
 	*p = *next
+	return nil
+}
+
+// RemovePages removes the page set that h names. It is for a set that no stored head can name any more: the one that
+// a successful CAS has replaced, or a new one whose CAS was refused. Whoever still reads the replaced set holds an
+// older head, with which it can write nothing.
+func (s *Store) RemovePages(ctx context.Context, sub string, h *Head) error {
+	for n := range int(h.GetPages()) {
+		if err := s.kv.Purge(ctx, pageKey(sub, h.GetPageSet(), n)); err != nil {
+			return fmt.Errorf("remove page %d of subscription %s: %w", n, sub, err)
+		}
+	}
 	return nil
 }

@@ -178,7 +178,9 @@ func (t *turn) publish(ctx context.Context, head *ledger.Head, pages *ledger.Pag
 	case len(head.GetIntents()) == 0:
 		next.Settled = next.Sync
 	}
-	if err := t.Ledger.SwapHead(ctx, t.id, next); err != nil {
+	err := t.Ledger.SwapHead(ctx, t.id, next)
+	t.removeLoser(ctx, head, next, err)
+	if err != nil {
 		return 0, err
 	}
 	if err := t.step(ctx, StepSwapped); err != nil {
@@ -191,6 +193,25 @@ func (t *turn) publish(ctx context.Context, head *ledger.Head, pages *ledger.Pag
 	}
 	t.count(next, delta)
 	return outcome, nil
+}
+
+// removeLoser removes the page set that a swap of the head has left without one, when the entries were moved to a new
+// set. After an unclear answer nobody knows which that is, and both stay until the subscription is removed.
+func (t *turn) removeLoser(ctx context.Context, head, next *ledger.Head, swapped error) {
+	if head.GetPageSet() == next.GetPageSet() {
+		return
+	}
+	var err error
+	switch {
+	case swapped == nil:
+		err = t.Ledger.RemovePages(ctx, t.id, head)
+	case errors.Is(swapped, ledger.ErrConflict):
+		err = t.Ledger.RemovePages(ctx, t.id, next)
+	}
+	if err != nil {
+		t.Logger.WarnContext(ctx, "A page set that nothing names stays in the ledger until the subscription is removed",
+			slog.String("subscription", t.id), slog.Any("error", err))
+	}
 }
 
 func progress(sync uint64, planned int) *calferryv1.Progress {

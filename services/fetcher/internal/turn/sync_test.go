@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/calferry/calferry/pkg/plan"
+	"github.com/calferry/calferry/pkg/streams"
 	"github.com/calferry/calferry/pkg/workqueue"
 	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
 	"github.com/calferry/calferry/services/fetcher/internal/turn"
@@ -448,4 +449,30 @@ func BenchmarkUnchanged(bm *testing.B) {
 	for bm.Loop() {
 		b.turn()
 	}
+}
+
+// A feed that outgrows its pages moves its entries to a new set; the old one goes.
+func TestAGrownFeedLeavesOnePageSet(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.settle("a")
+	before := b.head().GetPageSet()
+	events := []string{"a"}
+	for i := range 1600 {
+		events = append(events, fmt.Sprint("e", i))
+	}
+	b.server.set(events...)
+	b.turn()
+	h := b.head()
+	require.NotEqual(t, before, h.GetPageSet())
+	kv, err := b.deps.JetStream.KeyValue(b.Context(), streams.BucketLedger)
+	require.NoError(t, err)
+	keys, err := kv.Keys(b.Context())
+	require.NoError(t, err)
+	for _, key := range keys {
+		require.NotContains(t, key, before)
+	}
+	pages, err := b.deps.Ledger.Pages(b.Context(), sub, h)
+	require.NoError(t, err)
+	require.NotNil(t, pages.Get("a"), "what was known is in the new set")
 }
