@@ -95,14 +95,6 @@ func (s *Server) Connect(ctx context.Context, name string) (*natsconn.Conn, erro
 	return natsconn.Connect(ctx, natsconn.Config{URL: "nats://in-process"}, name, s.log, nats.InProcessServer(s.ns))
 }
 
-// URL is where other processes connect; empty when it does not listen.
-func (s *Server) URL() string {
-	if s.ns.Addr() == nil {
-		return ""
-	}
-	return s.ns.ClientURL()
-}
-
 // Stop shuts the server down and waits until its files are closed.
 func (s *Server) Stop(ctx context.Context) error {
 	s.ns.Shutdown()

@@ -99,9 +99,6 @@ func (j *Job) Inherit(intent *calferryv1.Intent) { j.inherited = FromIntent(inte
 // Inherited is what may still happen to the key without this turn's doing, its calls of unknown outcome included.
 func (j *Job) Inherited() Inherited { return j.inherited }
 
-// Unknown tells whether a write of this turn has an unknown outcome.
-func (j *Job) Unknown() bool { return j.unknown }
-
 // Outcome is how the job ended, nil while it has not.
 func (j *Job) Outcome() *Outcome { return j.outcome }
 
