@@ -56,12 +56,16 @@ type Parts struct {
 }
 
 // Service implements CalferryService. It is safe for concurrent use.
-type Service struct{ Parts }
+type Service struct {
+	Parts
+	// Methods that are still to be written answer that they are not implemented.
+	calferryv1connect.UnimplementedCalferryServiceHandler
+}
 
 var _ calferryv1connect.CalferryServiceHandler = (*Service)(nil)
 
 // New makes the service.
-func New(parts Parts) *Service { return &Service{parts} }
+func New(parts Parts) *Service { return &Service{Parts: parts} }
 
 // Status is a row of the board as people may see it.
 func Status(row board.Row) *calferryv1.SubscriptionStatus {
