@@ -74,6 +74,116 @@ func (HoldDecision) EnumDescriptor() ([]byte, []int) {
 	return file_calferry_v1_api_proto_rawDescGZIP(), []int{0}
 }
 
+type BulkAction int32
+
+const (
+	BulkAction_BULK_ACTION_UNSPECIFIED BulkAction = 0
+	BulkAction_BULK_ACTION_PAUSE       BulkAction = 1
+	BulkAction_BULK_ACTION_RESUME      BulkAction = 2
+	BulkAction_BULK_ACTION_SYNC        BulkAction = 3
+)
+
+// Enum value maps for BulkAction.
+var (
+	BulkAction_name = map[int32]string{
+		0: "BULK_ACTION_UNSPECIFIED",
+		1: "BULK_ACTION_PAUSE",
+		2: "BULK_ACTION_RESUME",
+		3: "BULK_ACTION_SYNC",
+	}
+	BulkAction_value = map[string]int32{
+		"BULK_ACTION_UNSPECIFIED": 0,
+		"BULK_ACTION_PAUSE":       1,
+		"BULK_ACTION_RESUME":      2,
+		"BULK_ACTION_SYNC":        3,
+	}
+)
+
+func (x BulkAction) Enum() *BulkAction {
+	p := new(BulkAction)
+	*p = x
+	return p
+}
+
+func (x BulkAction) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (BulkAction) Descriptor() protoreflect.EnumDescriptor {
+	return file_calferry_v1_api_proto_enumTypes[1].Descriptor()
+}
+
+func (BulkAction) Type() protoreflect.EnumType {
+	return &file_calferry_v1_api_proto_enumTypes[1]
+}
+
+func (x BulkAction) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use BulkAction.Descriptor instead.
+func (BulkAction) EnumDescriptor() ([]byte, []int) {
+	return file_calferry_v1_api_proto_rawDescGZIP(), []int{1}
+}
+
+type ImportAction int32
+
+const (
+	ImportAction_IMPORT_ACTION_UNSPECIFIED ImportAction = 0
+	ImportAction_IMPORT_ACTION_CREATE      ImportAction = 1
+	ImportAction_IMPORT_ACTION_UPDATE      ImportAction = 2
+	ImportAction_IMPORT_ACTION_UNCHANGED   ImportAction = 3
+	ImportAction_IMPORT_ACTION_REMOVE      ImportAction = 4
+	ImportAction_IMPORT_ACTION_FAILED      ImportAction = 5
+)
+
+// Enum value maps for ImportAction.
+var (
+	ImportAction_name = map[int32]string{
+		0: "IMPORT_ACTION_UNSPECIFIED",
+		1: "IMPORT_ACTION_CREATE",
+		2: "IMPORT_ACTION_UPDATE",
+		3: "IMPORT_ACTION_UNCHANGED",
+		4: "IMPORT_ACTION_REMOVE",
+		5: "IMPORT_ACTION_FAILED",
+	}
+	ImportAction_value = map[string]int32{
+		"IMPORT_ACTION_UNSPECIFIED": 0,
+		"IMPORT_ACTION_CREATE":      1,
+		"IMPORT_ACTION_UPDATE":      2,
+		"IMPORT_ACTION_UNCHANGED":   3,
+		"IMPORT_ACTION_REMOVE":      4,
+		"IMPORT_ACTION_FAILED":      5,
+	}
+)
+
+func (x ImportAction) Enum() *ImportAction {
+	p := new(ImportAction)
+	*p = x
+	return p
+}
+
+func (x ImportAction) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ImportAction) Descriptor() protoreflect.EnumDescriptor {
+	return file_calferry_v1_api_proto_enumTypes[2].Descriptor()
+}
+
+func (ImportAction) Type() protoreflect.EnumType {
+	return &file_calferry_v1_api_proto_enumTypes[2]
+}
+
+func (x ImportAction) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ImportAction.Descriptor instead.
+func (ImportAction) EnumDescriptor() ([]byte, []int) {
+	return file_calferry_v1_api_proto_rawDescGZIP(), []int{2}
+}
+
 // SubscriptionStatus is a subscription without its secrets, and its health.
 type SubscriptionStatus struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
@@ -88,8 +198,11 @@ type SubscriptionStatus struct {
 	Interval         *durationpb.Duration   `protobuf:"bytes,9,opt,name=interval,proto3" json:"interval,omitempty"`
 	Health           *Health                `protobuf:"bytes,10,opt,name=health,proto3" json:"health,omitempty"`
 	CreatedAt        *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// Writes of the newest sync as they happen; newer than health's counts while a turn runs.
+	Live          *Counts              `protobuf:"bytes,12,opt,name=live,proto3" json:"live,omitempty"`
+	TimeLeft      *durationpb.Duration `protobuf:"bytes,13,opt,name=time_left,json=timeLeft,proto3" json:"time_left,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SubscriptionStatus) Reset() {
@@ -195,6 +308,20 @@ func (x *SubscriptionStatus) GetHealth() *Health {
 func (x *SubscriptionStatus) GetCreatedAt() *timestamppb.Timestamp {
 	if x != nil {
 		return x.CreatedAt
+	}
+	return nil
+}
+
+func (x *SubscriptionStatus) GetLive() *Counts {
+	if x != nil {
+		return x.Live
+	}
+	return nil
+}
+
+func (x *SubscriptionStatus) GetTimeLeft() *durationpb.Duration {
+	if x != nil {
+		return x.TimeLeft
 	}
 	return nil
 }
@@ -1135,6 +1262,7 @@ type ListReportsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Subscription  string                 `protobuf:"bytes,1,opt,name=subscription,proto3" json:"subscription,omitempty"`
 	PageSize      uint32                 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	PageToken     string                 `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1183,9 +1311,17 @@ func (x *ListReportsRequest) GetPageSize() uint32 {
 	return 0
 }
 
+func (x *ListReportsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
 type ListReportsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Reports       []*Report              `protobuf:"bytes,1,rep,name=reports,proto3" json:"reports,omitempty"`
+	NextPageToken string                 `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1227,17 +1363,31 @@ func (x *ListReportsResponse) GetReports() []*Report {
 	return nil
 }
 
+func (x *ListReportsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
 // AccountStatus is an account without its secrets.
 type AccountStatus struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	Kind          AccountKind            `protobuf:"varint,2,opt,name=kind,proto3,enum=calferry.v1.AccountKind" json:"kind,omitempty"`
-	State         AccountState           `protobuf:"varint,3,opt,name=state,proto3,enum=calferry.v1.AccountState" json:"state,omitempty"`
-	Email         string                 `protobuf:"bytes,4,opt,name=email,proto3" json:"email,omitempty"`
-	Project       string                 `protobuf:"bytes,5,opt,name=project,proto3" json:"project,omitempty"`
-	Scopes        []string               `protobuf:"bytes,6,rep,name=scopes,proto3" json:"scopes,omitempty"`
-	ConnectedAt   *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=connected_at,json=connectedAt,proto3" json:"connected_at,omitempty"`
-	Reason        string                 `protobuf:"bytes,8,opt,name=reason,proto3" json:"reason,omitempty"`
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Id          string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Kind        AccountKind            `protobuf:"varint,2,opt,name=kind,proto3,enum=calferry.v1.AccountKind" json:"kind,omitempty"`
+	State       AccountState           `protobuf:"varint,3,opt,name=state,proto3,enum=calferry.v1.AccountState" json:"state,omitempty"`
+	Email       string                 `protobuf:"bytes,4,opt,name=email,proto3" json:"email,omitempty"`
+	Project     string                 `protobuf:"bytes,5,opt,name=project,proto3" json:"project,omitempty"`
+	Scopes      []string               `protobuf:"bytes,6,rep,name=scopes,proto3" json:"scopes,omitempty"`
+	ConnectedAt *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=connected_at,json=connectedAt,proto3" json:"connected_at,omitempty"`
+	Reason      string                 `protobuf:"bytes,8,opt,name=reason,proto3" json:"reason,omitempty"`
+	Name        string                 `protobuf:"bytes,9,opt,name=name,proto3" json:"name,omitempty"`
+	GrantEndsAt *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=grant_ends_at,json=grantEndsAt,proto3" json:"grant_ends_at,omitempty"`
+	// Newest known use of its quota and its project's.
+	Budget *Budget `protobuf:"bytes,11,opt,name=budget,proto3" json:"budget,omitempty"`
+	// What its owner should know or do, such as a grant that ends soon.
+	Warnings      []string `protobuf:"bytes,12,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	Subscriptions uint32   `protobuf:"varint,13,opt,name=subscriptions,proto3" json:"subscriptions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1328,8 +1478,45 @@ func (x *AccountStatus) GetReason() string {
 	return ""
 }
 
+func (x *AccountStatus) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *AccountStatus) GetGrantEndsAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.GrantEndsAt
+	}
+	return nil
+}
+
+func (x *AccountStatus) GetBudget() *Budget {
+	if x != nil {
+		return x.Budget
+	}
+	return nil
+}
+
+func (x *AccountStatus) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
+func (x *AccountStatus) GetSubscriptions() uint32 {
+	if x != nil {
+		return x.Subscriptions
+	}
+	return 0
+}
+
 type ListAccountsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
+	PageSize      uint32                 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	PageToken     string                 `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1364,9 +1551,24 @@ func (*ListAccountsRequest) Descriptor() ([]byte, []int) {
 	return file_calferry_v1_api_proto_rawDescGZIP(), []int{22}
 }
 
+func (x *ListAccountsRequest) GetPageSize() uint32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListAccountsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
 type ListAccountsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Accounts      []*AccountStatus       `protobuf:"bytes,1,rep,name=accounts,proto3" json:"accounts,omitempty"`
+	NextPageToken string                 `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1406,6 +1608,13 @@ func (x *ListAccountsResponse) GetAccounts() []*AccountStatus {
 		return x.Accounts
 	}
 	return nil
+}
+
+func (x *ListAccountsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
 }
 
 type ConnectAccountRequest struct {
@@ -1620,6 +1829,8 @@ func (*RemoveAccountResponse) Descriptor() ([]byte, []int) {
 type ListHoldsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Subscription  string                 `protobuf:"bytes,1,opt,name=subscription,proto3" json:"subscription,omitempty"`
+	PageSize      uint32                 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	PageToken     string                 `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1661,9 +1872,24 @@ func (x *ListHoldsRequest) GetSubscription() string {
 	return ""
 }
 
+func (x *ListHoldsRequest) GetPageSize() uint32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListHoldsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
 type ListHoldsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Holds         []*Hold                `protobuf:"bytes,1,rep,name=holds,proto3" json:"holds,omitempty"`
+	NextPageToken string                 `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1703,6 +1929,13 @@ func (x *ListHoldsResponse) GetHolds() []*Hold {
 		return x.Holds
 	}
 	return nil
+}
+
+func (x *ListHoldsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
 }
 
 // Hold is one subscription's held deletes.
@@ -1939,6 +2172,2310 @@ func (x *DecideHoldResponse) GetDecided() uint32 {
 	return 0
 }
 
+// PlanSubscriptionRequest names a subscription, or a feed that none has yet.
+type PlanSubscriptionRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Feed  *FeedSource            `protobuf:"bytes,2,opt,name=feed,proto3" json:"feed,omitempty"`
+	// Of the subscription when unset.
+	Options          *Options `protobuf:"bytes,3,opt,name=options,proto3" json:"options,omitempty"`
+	CalendarTimeZone string   `protobuf:"bytes,4,opt,name=calendar_time_zone,json=calendarTimeZone,proto3" json:"calendar_time_zone,omitempty"`
+	// Events to return at most; 50 when 0.
+	MaxEvents     uint32 `protobuf:"varint,5,opt,name=max_events,json=maxEvents,proto3" json:"max_events,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlanSubscriptionRequest) Reset() {
+	*x = PlanSubscriptionRequest{}
+	mi := &file_calferry_v1_api_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlanSubscriptionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlanSubscriptionRequest) ProtoMessage() {}
+
+func (x *PlanSubscriptionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_calferry_v1_api_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlanSubscriptionRequest.ProtoReflect.Descriptor instead.
+func (*PlanSubscriptionRequest) Descriptor() ([]byte, []int) {
+	return file_calferry_v1_api_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *PlanSubscriptionRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *PlanSubscriptionRequest) GetFeed() *FeedSource {
+	if x != nil {
+		return x.Feed
+	}
+	return nil
+}
+
+func (x *PlanSubscriptionRequest) GetOptions() *Options {
+	if x != nil {
+		return x.Options
+	}
+	return nil
+}
+
+func (x *PlanSubscriptionRequest) GetCalendarTimeZone() string {
+	if x != nil {
+		return x.CalendarTimeZone
+	}
+	return ""
+}
+
+func (x *PlanSubscriptionRequest) GetMaxEvents() uint32 {
+	if x != nil {
+		return x.MaxEvents
+	}
+	return 0
+}
+
+type PlanSubscriptionResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// apply, additive-only, guard or reject, and why.
+	FeedAction string `protobuf:"bytes,1,opt,name=feed_action,json=feedAction,proto3" json:"feed_action,omitempty"`
+	Reason     string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	FeedName   string `protobuf:"bytes,3,opt,name=feed_name,json=feedName,proto3" json:"feed_name,omitempty"`
+	Read       uint32 `protobuf:"varint,4,opt,name=read,proto3" json:"read,omitempty"`
+	Skipped    uint32 `protobuf:"varint,5,opt,name=skipped,proto3" json:"skipped,omitempty"`
+	// Events that Google would hold, overrides included.
+	Events uint32 `protobuf:"varint,6,opt,name=events,proto3" json:"events,omitempty"`
+	// Against what the ledger knows; all creates for a feed without a subscription.
+	Creates         uint32               `protobuf:"varint,7,opt,name=creates,proto3" json:"creates,omitempty"`
+	Updates         uint32               `protobuf:"varint,8,opt,name=updates,proto3" json:"updates,omitempty"`
+	Deletes         uint32               `protobuf:"varint,9,opt,name=deletes,proto3" json:"deletes,omitempty"`
+	Unchanged       uint32               `protobuf:"varint,10,opt,name=unchanged,proto3" json:"unchanged,omitempty"`
+	Held            uint32               `protobuf:"varint,11,opt,name=held,proto3" json:"held,omitempty"`
+	Sample          []*PlannedEvent      `protobuf:"bytes,12,rep,name=sample,proto3" json:"sample,omitempty"`
+	Notes           []string             `protobuf:"bytes,13,rep,name=notes,proto3" json:"notes,omitempty"`
+	RefreshInterval *durationpb.Duration `protobuf:"bytes,14,opt,name=refresh_interval,json=refreshInterval,proto3" json:"refresh_interval,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *PlanSubscriptionResponse) Reset() {
+	*x = PlanSubscriptionResponse{}
+	mi := &file_calferry_v1_api_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlanSubscriptionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlanSubscriptionResponse) ProtoMessage() {}
+
+func (x *PlanSubscriptionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_calferry_v1_api_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlanSubscriptionResponse.ProtoReflect.Descriptor instead.
+func (*PlanSubscriptionResponse) Descriptor() ([]byte, []int) {
+	return file_calferry_v1_api_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *PlanSubscriptionResponse) GetFeedAction() string {
+	if x != nil {
+		return x.FeedAction
+	}
+	return ""
+}
+
+func (x *PlanSubscriptionResponse) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *PlanSubscriptionResponse) GetFeedName() string {
+	if x != nil {
+		return x.FeedName
+	}
+	return ""
+}
+
+func (x *PlanSubscriptionResponse) GetRead() uint32 {
+	if x != nil {
+		return x.Read
+	}
+	return 0
+}
+
+func (x *PlanSubscriptionResponse) GetSkipped() uint32 {
+	if x != nil {
+		return x.Skipped
+	}
+	return 0
+}
+
+func (x *PlanSubscriptionResponse) GetEvents() uint32 {
+	if x != nil {
+		return x.Events
+	}
+	return 0
+}
+
+func (x *PlanSubscriptionResponse) GetCreates() uint32 {
+	if x != nil {
+		return x.Creates
+	}
+	return 0
+}
+
+func (x *PlanSubscriptionResponse) GetUpdates() uint32 {
+	if x != nil {
+		return x.Updates
+	}
+	return 0
+}
+
+func (x *PlanSubscriptionResponse) GetDeletes() uint32 {
+	if x != nil {
+		return x.Deletes
+	}
+	return 0
+}
+
+func (x *PlanSubscriptionResponse) GetUnchanged() uint32 {
+	if x != nil {
+		return x.Unchanged
+	}
+	return 0
+}
+
+func (x *PlanSubscriptionResponse) GetHeld() uint32 {
+	if x != nil {
+		return x.Held
+	}
+	return 0
+}
+
+func (x *PlanSubscriptionResponse) GetSample() []*PlannedEvent {
+	if x != nil {
+		return x.Sample
+	}
+	return nil
+}
+
+func (x *PlanSubscriptionResponse) GetNotes() []string {
+	if x != nil {
+		return x.Notes
+	}
+	return nil
+}
+
+func (x *PlanSubscriptionResponse) GetRefreshInterval() *durationpb.Duration {
+	if x != nil {
+		return x.RefreshInterval
+	}
+	return nil
+}
+
+// PlannedEvent is one event of a plan, soonest first.
+type PlannedEvent struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Key   string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	// create, update, delete, held or unchanged.
+	Change   string `protobuf:"bytes,2,opt,name=change,proto3" json:"change,omitempty"`
+	Title    string `protobuf:"bytes,3,opt,name=title,proto3" json:"title,omitempty"`
+	Location string `protobuf:"bytes,4,opt,name=location,proto3" json:"location,omitempty"`
+	// Wall clock and zone, or a date.
+	Start         string   `protobuf:"bytes,5,opt,name=start,proto3" json:"start,omitempty"`
+	End           string   `protobuf:"bytes,6,opt,name=end,proto3" json:"end,omitempty"`
+	TimeZone      string   `protobuf:"bytes,7,opt,name=time_zone,json=timeZone,proto3" json:"time_zone,omitempty"`
+	Recurrence    []string `protobuf:"bytes,8,rep,name=recurrence,proto3" json:"recurrence,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlannedEvent) Reset() {
+	*x = PlannedEvent{}
+	mi := &file_calferry_v1_api_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlannedEvent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlannedEvent) ProtoMessage() {}
+
+func (x *PlannedEvent) ProtoReflect() protoreflect.Message {
+	mi := &file_calferry_v1_api_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlannedEvent.ProtoReflect.Descriptor instead.
+func (*PlannedEvent) Descriptor() ([]byte, []int) {
+	return file_calferry_v1_api_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *PlannedEvent) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *PlannedEvent) GetChange() string {
+	if x != nil {
+		return x.Change
+	}
+	return ""
+}
+
+func (x *PlannedEvent) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
+}
+
+func (x *PlannedEvent) GetLocation() string {
+	if x != nil {
+		return x.Location
+	}
+	return ""
+}
+
+func (x *PlannedEvent) GetStart() string {
+	if x != nil {
+		return x.Start
+	}
+	return ""
+}
+
+func (x *PlannedEvent) GetEnd() string {
+	if x != nil {
+		return x.End
+	}
+	return ""
+}
+
+func (x *PlannedEvent) GetTimeZone() string {
+	if x != nil {
+		return x.TimeZone
+	}
+	return ""
+}
+
+func (x *PlannedEvent) GetRecurrence() []string {
+	if x != nil {
+		return x.Recurrence
+	}
+	return nil
+}
+
+type BulkSubscriptionsRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Action BulkAction             `protobuf:"varint,1,opt,name=action,proto3,enum=calferry.v1.BulkAction" json:"action,omitempty"`
+	// The filter of ListSubscriptions.
+	Query  string `protobuf:"bytes,2,opt,name=query,proto3" json:"query,omitempty"`
+	Status Status `protobuf:"varint,3,opt,name=status,proto3,enum=calferry.v1.Status" json:"status,omitempty"`
+	DryRun bool   `protobuf:"varint,4,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	// Refused when another number matches, so that nobody acts on more than was shown; 0 = any.
+	Expected      uint32 `protobuf:"varint,5,opt,name=expected,proto3" json:"expected,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BulkSubscriptionsRequest) Reset() {
+	*x = BulkSubscriptionsRequest{}
+	mi := &file_calferry_v1_api_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BulkSubscriptionsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BulkSubscriptionsRequest) ProtoMessage() {}
+
+func (x *BulkSubscriptionsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_calferry_v1_api_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BulkSubscriptionsRequest.ProtoReflect.Descriptor instead.
+func (*BulkSubscriptionsRequest) Descriptor() ([]byte, []int) {
+	return file_calferry_v1_api_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *BulkSubscriptionsRequest) GetAction() BulkAction {
+	if x != nil {
+		return x.Action
+	}
+	return BulkAction_BULK_ACTION_UNSPECIFIED
+}
+
+func (x *BulkSubscriptionsRequest) GetQuery() string {
+	if x != nil {
+		return x.Query
+	}
+	return ""
+}
+
+func (x *BulkSubscriptionsRequest) GetStatus() Status {
+	if x != nil {
+		return x.Status
+	}
+	return Status_STATUS_UNSPECIFIED
+}
+
+func (x *BulkSubscriptionsRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+func (x *BulkSubscriptionsRequest) GetExpected() uint32 {
+	if x != nil {
+		return x.Expected
+	}
+	return 0
+}
+
+type BulkSubscriptionsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Matched       uint32                 `protobuf:"varint,1,opt,name=matched,proto3" json:"matched,omitempty"`
+	Changed       uint32                 `protobuf:"varint,2,opt,name=changed,proto3" json:"changed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BulkSubscriptionsResponse) Reset() {
+	*x = BulkSubscriptionsResponse{}
+	mi := &file_calferry_v1_api_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BulkSubscriptionsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BulkSubscriptionsResponse) ProtoMessage() {}
+
+func (x *BulkSubscriptionsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_calferry_v1_api_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BulkSubscriptionsResponse.ProtoReflect.Descriptor instead.
+func (*BulkSubscriptionsResponse) Descriptor() ([]byte, []int) {
+	return file_calferry_v1_api_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *BulkSubscriptionsResponse) GetMatched() uint32 {
+	if x != nil {
+		return x.Matched
+	}
+	return 0
+}
+
+func (x *BulkSubscriptionsResponse) GetChanged() uint32 {
+	if x != nil {
+		return x.Changed
+	}
+	return 0
+}
+
+type RepairSubscriptionRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Also takes over the events that GAS-ICS-Sync made in the calendar.
+	Adopt         bool `protobuf:"varint,2,opt,name=adopt,proto3" json:"adopt,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RepairSubscriptionRequest) Reset() {
+	*x = RepairSubscriptionRequest{}
+	mi := &file_calferry_v1_api_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RepairSubscriptionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RepairSubscriptionRequest) ProtoMessage() {}
+
+func (x *RepairSubscriptionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_calferry_v1_api_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RepairSubscriptionRequest.ProtoReflect.Descriptor instead.
+func (*RepairSubscriptionRequest) Descriptor() ([]byte, []int) {
+	return file_calferry_v1_api_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *RepairSubscriptionRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *RepairSubscriptionRequest) GetAdopt() bool {
+	if x != nil {
+		return x.Adopt
+	}
+	return false
+}
+
+type RepairSubscriptionResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Subscription  *SubscriptionStatus    `protobuf:"bytes,1,opt,name=subscription,proto3" json:"subscription,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RepairSubscriptionResponse) Reset() {
+	*x = RepairSubscriptionResponse{}
+	mi := &file_calferry_v1_api_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RepairSubscriptionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RepairSubscriptionResponse) ProtoMessage() {}
+
+func (x *RepairSubscriptionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_calferry_v1_api_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RepairSubscriptionResponse.ProtoReflect.Descriptor instead.
+func (*RepairSubscriptionResponse) Descriptor() ([]byte, []int) {
+	return file_calferry_v1_api_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *RepairSubscriptionResponse) GetSubscription() *SubscriptionStatus {
+	if x != nil {
+		return x.Subscription
+	}
+	return nil
+}
+
+type ListQuarantinedRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// All subscriptions when empty.
+	Subscription  string `protobuf:"bytes,1,opt,name=subscription,proto3" json:"subscription,omitempty"`
+	PageSize      uint32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListQuarantinedRequest) Reset() {
+	*x = ListQuarantinedRequest{}
+	mi := &file_calferry_v1_api_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListQuarantinedRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListQuarantinedRequest) ProtoMessage() {}
+
+func (x *ListQuarantinedRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_calferry_v1_api_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListQuarantinedRequest.ProtoReflect.Descriptor instead.
+func (*ListQuarantinedRequest) Descriptor() ([]byte, []int) {
+	return file_calferry_v1_api_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *ListQuarantinedRequest) GetSubscription() string {
+	if x != nil {
+		return x.Subscription
+	}
+	return ""
+}
+
+func (x *ListQuarantinedRequest) GetPageSize() uint32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListQuarantinedRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+type ListQuarantinedResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Events        []*QuarantinedEvent    `protobuf:"bytes,1,rep,name=events,proto3" json:"events,omitempty"`
+	NextPageToken string                 `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListQuarantinedResponse) Reset() {
+	*x = ListQuarantinedResponse{}
+	mi := &file_calferry_v1_api_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListQuarantinedResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListQuarantinedResponse) ProtoMessage() {}
+
+func (x *ListQuarantinedResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_calferry_v1_api_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListQuarantinedResponse.ProtoReflect.Descriptor instead.
+func (*ListQuarantinedResponse) Descriptor() ([]byte, []int) {
+	return file_calferry_v1_api_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *ListQuarantinedResponse) GetEvents() []*QuarantinedEvent {
+	if x != nil {
+		return x.Events
+	}
+	return nil
+}
+
+func (x *ListQuarantinedResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+type QuarantinedEvent struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Subscription     string                 `protobuf:"bytes,1,opt,name=subscription,proto3" json:"subscription,omitempty"`
+	SubscriptionName string                 `protobuf:"bytes,2,opt,name=subscription_name,json=subscriptionName,proto3" json:"subscription_name,omitempty"`
+	Key              string                 `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
+	Title            string                 `protobuf:"bytes,4,opt,name=title,proto3" json:"title,omitempty"`
+	Reason           string                 `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	At               *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=at,proto3" json:"at,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *QuarantinedEvent) Reset() {
+	*x = QuarantinedEvent{}
+	mi := &file_calferry_v1_api_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QuarantinedEvent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QuarantinedEvent) ProtoMessage() {}
+
+func (x *QuarantinedEvent) ProtoReflect() protoreflect.Message {
+	mi := &file_calferry_v1_api_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QuarantinedEvent.ProtoReflect.Descriptor instead.
+func (*QuarantinedEvent) Descriptor() ([]byte, []int) {
+	return file_calferry_v1_api_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *QuarantinedEvent) GetSubscription() string {
+	if x != nil {
+		return x.Subscription
+	}
+	return ""
+}
+
+func (x *QuarantinedEvent) GetSubscriptionName() string {
+	if x != nil {
+		return x.SubscriptionName
+	}
+	return ""
+}
+
+func (x *QuarantinedEvent) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *QuarantinedEvent) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
+}
+
+func (x *QuarantinedEvent) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *QuarantinedEvent) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+type RetryQuarantinedRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Subscription  string                 `protobuf:"bytes,1,opt,name=subscription,proto3" json:"subscription,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RetryQuarantinedRequest) Reset() {
+	*x = RetryQuarantinedRequest{}
+	mi := &file_calferry_v1_api_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RetryQuarantinedRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RetryQuarantinedRequest) ProtoMessage() {}
+
+func (x *RetryQuarantinedRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_calferry_v1_api_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RetryQuarantinedRequest.ProtoReflect.Descriptor instead.
+func (*RetryQuarantinedRequest) Descriptor() ([]byte, []int) {
+	return file_calferry_v1_api_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *RetryQuarantinedRequest) GetSubscription() string {
+	if x != nil {
+		return x.Subscription
+	}
+	return ""
+}
+
+type RetryQuarantinedResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Subscription  *SubscriptionStatus    `protobuf:"bytes,1,opt,name=subscription,proto3" json:"subscription,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RetryQuarantinedResponse) Reset() {
+	*x = RetryQuarantinedResponse{}
+	mi := &file_calferry_v1_api_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RetryQuarantinedResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RetryQuarantinedResponse) ProtoMessage() {}
+
+func (x *RetryQuarantinedResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_calferry_v1_api_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RetryQuarantinedResponse.ProtoReflect.Descriptor instead.
+func (*RetryQuarantinedResponse) Descriptor() ([]byte, []int) {
+	return file_calferry_v1_api_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *RetryQuarantinedResponse) GetSubscription() *SubscriptionStatus {
+	if x != nil {
+		return x.Subscription
+	}
+	return nil
+}
+
+type GetQueuesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Lanes to return at most; 20 when 0.
+	MaxLanes      uint32 `protobuf:"varint,1,opt,name=max_lanes,json=maxLanes,proto3" json:"max_lanes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetQueuesRequest) Reset() {
+	*x = GetQueuesRequest{}
+	mi := &file_calferry_v1_api_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetQueuesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetQueuesRequest) ProtoMessage() {}
+
+func (x *GetQueuesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_calferry_v1_api_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetQueuesRequest.ProtoReflect.Descriptor instead.
+func (*GetQueuesRequest) Descriptor() ([]byte, []int) {
+	return file_calferry_v1_api_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *GetQueuesRequest) GetMaxLanes() uint32 {
+	if x != nil {
+		return x.MaxLanes
+	}
+	return 0
+}
+
+type GetQueuesResponse struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Queues []*Queue               `protobuf:"bytes,1,rep,name=queues,proto3" json:"queues,omitempty"`
+	// Those with the most waiting writes first.
+	Lanes []*Lane `protobuf:"bytes,2,rep,name=lanes,proto3" json:"lanes,omitempty"`
+	// Throttles of the newest sync of all subscriptions, by scope.
+	Throttles     *Throttles `protobuf:"bytes,3,opt,name=throttles,proto3" json:"throttles,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetQueuesResponse) Reset() {
+	*x = GetQueuesResponse{}
+	mi := &file_calferry_v1_api_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetQueuesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetQueuesResponse) ProtoMessage() {}
+
+func (x *GetQueuesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_calferry_v1_api_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetQueuesResponse.ProtoReflect.Descriptor instead.
+func (*GetQueuesResponse) Descriptor() ([]byte, []int) {
+	return file_calferry_v1_api_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *GetQueuesResponse) GetQueues() []*Queue {
+	if x != nil {
+		return x.Queues
+	}
+	return nil
+}
+
+func (x *GetQueuesResponse) GetLanes() []*Lane {
+	if x != nil {
+		return x.Lanes
+	}
+	return nil
+}
+
+func (x *GetQueuesResponse) GetThrottles() *Throttles {
+	if x != nil {
+		return x.Throttles
+	}
+	return nil
+}
+
+// Queue is one of the two work queues.
+type Queue struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Name     string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Ready    uint64                 `protobuf:"varint,2,opt,name=ready,proto3" json:"ready,omitempty"`
+	Delayed  uint64                 `protobuf:"varint,3,opt,name=delayed,proto3" json:"delayed,omitempty"`
+	InFlight uint64                 `protobuf:"varint,4,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
+	// Age of the oldest message; unset when empty.
+	Oldest        *durationpb.Duration `protobuf:"bytes,5,opt,name=oldest,proto3" json:"oldest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Queue) Reset() {
+	*x = Queue{}
+	mi := &file_calferry_v1_api_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Queue) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Queue) ProtoMessage() {}
+
+func (x *Queue) ProtoReflect() protoreflect.Message {
+	mi := &file_calferry_v1_api_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Queue.ProtoReflect.Descriptor instead.
+func (*Queue) Descriptor() ([]byte, []int) {
+	return file_calferry_v1_api_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *Queue) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Queue) GetReady() uint64 {
+	if x != nil {
+		return x.Ready
+	}
+	return 0
+}
+
+func (x *Queue) GetDelayed() uint64 {
+	if x != nil {
+		return x.Delayed
+	}
+	return 0
+}
+
+func (x *Queue) GetInFlight() uint64 {
+	if x != nil {
+		return x.InFlight
+	}
+	return 0
+}
+
+func (x *Queue) GetOldest() *durationpb.Duration {
+	if x != nil {
+		return x.Oldest
+	}
+	return nil
+}
+
+// Lane is a calendar that writes wait for.
+type Lane struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Project       string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
+	CalendarId    string                 `protobuf:"bytes,2,opt,name=calendar_id,json=calendarId,proto3" json:"calendar_id,omitempty"`
+	Waiting       uint32                 `protobuf:"varint,3,opt,name=waiting,proto3" json:"waiting,omitempty"`
+	Subscriptions uint32                 `protobuf:"varint,4,opt,name=subscriptions,proto3" json:"subscriptions,omitempty"`
+	Pace          float64                `protobuf:"fixed64,5,opt,name=pace,proto3" json:"pace,omitempty"`
+	GateUntil     *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=gate_until,json=gateUntil,proto3" json:"gate_until,omitempty"`
+	TimeLeft      *durationpb.Duration   `protobuf:"bytes,7,opt,name=time_left,json=timeLeft,proto3" json:"time_left,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Lane) Reset() {
+	*x = Lane{}
+	mi := &file_calferry_v1_api_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Lane) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Lane) ProtoMessage() {}
+
+func (x *Lane) ProtoReflect() protoreflect.Message {
+	mi := &file_calferry_v1_api_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Lane.ProtoReflect.Descriptor instead.
+func (*Lane) Descriptor() ([]byte, []int) {
+	return file_calferry_v1_api_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *Lane) GetProject() string {
+	if x != nil {
+		return x.Project
+	}
+	return ""
+}
+
+func (x *Lane) GetCalendarId() string {
+	if x != nil {
+		return x.CalendarId
+	}
+	return ""
+}
+
+func (x *Lane) GetWaiting() uint32 {
+	if x != nil {
+		return x.Waiting
+	}
+	return 0
+}
+
+func (x *Lane) GetSubscriptions() uint32 {
+	if x != nil {
+		return x.Subscriptions
+	}
+	return 0
+}
+
+func (x *Lane) GetPace() float64 {
+	if x != nil {
+		return x.Pace
+	}
+	return 0
+}
+
+func (x *Lane) GetGateUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.GateUntil
+	}
+	return nil
+}
+
+func (x *Lane) GetTimeLeft() *durationpb.Duration {
+	if x != nil {
+		return x.TimeLeft
+	}
+	return nil
+}
+
+type BeginConnectRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Empty for a new account; the id to reconnect otherwise.
+	Account string `protobuf:"bytes,1,opt,name=account,proto3" json:"account,omitempty"`
+	// Where Google shall send the browser back to: the console's own page when empty, or a loopback address.
+	RedirectUrl string `protobuf:"bytes,2,opt,name=redirect_url,json=redirectUrl,proto3" json:"redirect_url,omitempty"`
+	// Whether existing calendars shall be offered, which needs a wider scope than creating one.
+	ExistingCalendars bool `protobuf:"varint,3,opt,name=existing_calendars,json=existingCalendars,proto3" json:"existing_calendars,omitempty"`
+	// Name of one of the configured OAuth clients; the first when empty.
+	Client        string `protobuf:"bytes,4,opt,name=client,proto3" json:"client,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BeginConnectRequest) Reset() {
+	*x = BeginConnectRequest{}
+	mi := &file_calferry_v1_api_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BeginConnectRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BeginConnectRequest) ProtoMessage() {}
+
+func (x *BeginConnectRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_calferry_v1_api_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BeginConnectRequest.ProtoReflect.Descriptor instead.
+func (*BeginConnectRequest) Descriptor() ([]byte, []int) {
+	return file_calferry_v1_api_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *BeginConnectRequest) GetAccount() string {
+	if x != nil {
+		return x.Account
+	}
+	return ""
+}
+
+func (x *BeginConnectRequest) GetRedirectUrl() string {
+	if x != nil {
+		return x.RedirectUrl
+	}
+	return ""
+}
+
+func (x *BeginConnectRequest) GetExistingCalendars() bool {
+	if x != nil {
+		return x.ExistingCalendars
+	}
+	return false
+}
+
+func (x *BeginConnectRequest) GetClient() string {
+	if x != nil {
+		return x.Client
+	}
+	return ""
+}
+
+type BeginConnectResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Url           string                 `protobuf:"bytes,1,opt,name=url,proto3" json:"url,omitempty"`
+	State         string                 `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BeginConnectResponse) Reset() {
+	*x = BeginConnectResponse{}
+	mi := &file_calferry_v1_api_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BeginConnectResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BeginConnectResponse) ProtoMessage() {}
+
+func (x *BeginConnectResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_calferry_v1_api_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BeginConnectResponse.ProtoReflect.Descriptor instead.
+func (*BeginConnectResponse) Descriptor() ([]byte, []int) {
+	return file_calferry_v1_api_proto_rawDescGZIP(), []int{51}
+}
+
+func (x *BeginConnectResponse) GetUrl() string {
+	if x != nil {
+		return x.Url
+	}
+	return ""
+}
+
+func (x *BeginConnectResponse) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+type CompleteConnectRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	State string                 `protobuf:"bytes,1,opt,name=state,proto3" json:"state,omitempty"`
+	Code  string                 `protobuf:"bytes,2,opt,name=code,proto3" json:"code,omitempty"`
+	// Google's error parameter, such as access_denied.
+	Error         string `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompleteConnectRequest) Reset() {
+	*x = CompleteConnectRequest{}
+	mi := &file_calferry_v1_api_proto_msgTypes[52]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompleteConnectRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompleteConnectRequest) ProtoMessage() {}
+
+func (x *CompleteConnectRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_calferry_v1_api_proto_msgTypes[52]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompleteConnectRequest.ProtoReflect.Descriptor instead.
+func (*CompleteConnectRequest) Descriptor() ([]byte, []int) {
+	return file_calferry_v1_api_proto_rawDescGZIP(), []int{52}
+}
+
+func (x *CompleteConnectRequest) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *CompleteConnectRequest) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+func (x *CompleteConnectRequest) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+type CompleteConnectResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Account       *AccountStatus         `protobuf:"bytes,1,opt,name=account,proto3" json:"account,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompleteConnectResponse) Reset() {
+	*x = CompleteConnectResponse{}
+	mi := &file_calferry_v1_api_proto_msgTypes[53]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompleteConnectResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompleteConnectResponse) ProtoMessage() {}
+
+func (x *CompleteConnectResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_calferry_v1_api_proto_msgTypes[53]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompleteConnectResponse.ProtoReflect.Descriptor instead.
+func (*CompleteConnectResponse) Descriptor() ([]byte, []int) {
+	return file_calferry_v1_api_proto_rawDescGZIP(), []int{53}
+}
+
+func (x *CompleteConnectResponse) GetAccount() *AccountStatus {
+	if x != nil {
+		return x.Account
+	}
+	return nil
+}
+
+type ListCalendarsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Account       string                 `protobuf:"bytes,1,opt,name=account,proto3" json:"account,omitempty"`
+	PageSize      uint32                 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	PageToken     string                 `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListCalendarsRequest) Reset() {
+	*x = ListCalendarsRequest{}
+	mi := &file_calferry_v1_api_proto_msgTypes[54]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListCalendarsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListCalendarsRequest) ProtoMessage() {}
+
+func (x *ListCalendarsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_calferry_v1_api_proto_msgTypes[54]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListCalendarsRequest.ProtoReflect.Descriptor instead.
+func (*ListCalendarsRequest) Descriptor() ([]byte, []int) {
+	return file_calferry_v1_api_proto_rawDescGZIP(), []int{54}
+}
+
+func (x *ListCalendarsRequest) GetAccount() string {
+	if x != nil {
+		return x.Account
+	}
+	return ""
+}
+
+func (x *ListCalendarsRequest) GetPageSize() uint32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListCalendarsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+type ListCalendarsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Calendars     []*CalendarStatus      `protobuf:"bytes,1,rep,name=calendars,proto3" json:"calendars,omitempty"`
+	NextPageToken string                 `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListCalendarsResponse) Reset() {
+	*x = ListCalendarsResponse{}
+	mi := &file_calferry_v1_api_proto_msgTypes[55]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListCalendarsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListCalendarsResponse) ProtoMessage() {}
+
+func (x *ListCalendarsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_calferry_v1_api_proto_msgTypes[55]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListCalendarsResponse.ProtoReflect.Descriptor instead.
+func (*ListCalendarsResponse) Descriptor() ([]byte, []int) {
+	return file_calferry_v1_api_proto_rawDescGZIP(), []int{55}
+}
+
+func (x *ListCalendarsResponse) GetCalendars() []*CalendarStatus {
+	if x != nil {
+		return x.Calendars
+	}
+	return nil
+}
+
+func (x *ListCalendarsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+// CalendarStatus is one of an account's calendars.
+type CalendarStatus struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Summary       string                 `protobuf:"bytes,2,opt,name=summary,proto3" json:"summary,omitempty"`
+	TimeZone      string                 `protobuf:"bytes,3,opt,name=time_zone,json=timeZone,proto3" json:"time_zone,omitempty"`
+	Writable      bool                   `protobuf:"varint,4,opt,name=writable,proto3" json:"writable,omitempty"`
+	Primary       bool                   `protobuf:"varint,5,opt,name=primary,proto3" json:"primary,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CalendarStatus) Reset() {
+	*x = CalendarStatus{}
+	mi := &file_calferry_v1_api_proto_msgTypes[56]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CalendarStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CalendarStatus) ProtoMessage() {}
+
+func (x *CalendarStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_calferry_v1_api_proto_msgTypes[56]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CalendarStatus.ProtoReflect.Descriptor instead.
+func (*CalendarStatus) Descriptor() ([]byte, []int) {
+	return file_calferry_v1_api_proto_rawDescGZIP(), []int{56}
+}
+
+func (x *CalendarStatus) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *CalendarStatus) GetSummary() string {
+	if x != nil {
+		return x.Summary
+	}
+	return ""
+}
+
+func (x *CalendarStatus) GetTimeZone() string {
+	if x != nil {
+		return x.TimeZone
+	}
+	return ""
+}
+
+func (x *CalendarStatus) GetWritable() bool {
+	if x != nil {
+		return x.Writable
+	}
+	return false
+}
+
+func (x *CalendarStatus) GetPrimary() bool {
+	if x != nil {
+		return x.Primary
+	}
+	return false
+}
+
+type CreateCalendarRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Account       string                 `protobuf:"bytes,1,opt,name=account,proto3" json:"account,omitempty"`
+	Summary       string                 `protobuf:"bytes,2,opt,name=summary,proto3" json:"summary,omitempty"`
+	TimeZone      string                 `protobuf:"bytes,3,opt,name=time_zone,json=timeZone,proto3" json:"time_zone,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateCalendarRequest) Reset() {
+	*x = CreateCalendarRequest{}
+	mi := &file_calferry_v1_api_proto_msgTypes[57]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateCalendarRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateCalendarRequest) ProtoMessage() {}
+
+func (x *CreateCalendarRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_calferry_v1_api_proto_msgTypes[57]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateCalendarRequest.ProtoReflect.Descriptor instead.
+func (*CreateCalendarRequest) Descriptor() ([]byte, []int) {
+	return file_calferry_v1_api_proto_rawDescGZIP(), []int{57}
+}
+
+func (x *CreateCalendarRequest) GetAccount() string {
+	if x != nil {
+		return x.Account
+	}
+	return ""
+}
+
+func (x *CreateCalendarRequest) GetSummary() string {
+	if x != nil {
+		return x.Summary
+	}
+	return ""
+}
+
+func (x *CreateCalendarRequest) GetTimeZone() string {
+	if x != nil {
+		return x.TimeZone
+	}
+	return ""
+}
+
+type CreateCalendarResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Calendar      *CalendarStatus        `protobuf:"bytes,1,opt,name=calendar,proto3" json:"calendar,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateCalendarResponse) Reset() {
+	*x = CreateCalendarResponse{}
+	mi := &file_calferry_v1_api_proto_msgTypes[58]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateCalendarResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateCalendarResponse) ProtoMessage() {}
+
+func (x *CreateCalendarResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_calferry_v1_api_proto_msgTypes[58]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateCalendarResponse.ProtoReflect.Descriptor instead.
+func (*CreateCalendarResponse) Descriptor() ([]byte, []int) {
+	return file_calferry_v1_api_proto_rawDescGZIP(), []int{58}
+}
+
+func (x *CreateCalendarResponse) GetCalendar() *CalendarStatus {
+	if x != nil {
+		return x.Calendar
+	}
+	return nil
+}
+
+type ExportConfigRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportConfigRequest) Reset() {
+	*x = ExportConfigRequest{}
+	mi := &file_calferry_v1_api_proto_msgTypes[59]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportConfigRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportConfigRequest) ProtoMessage() {}
+
+func (x *ExportConfigRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_calferry_v1_api_proto_msgTypes[59]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportConfigRequest.ProtoReflect.Descriptor instead.
+func (*ExportConfigRequest) Descriptor() ([]byte, []int) {
+	return file_calferry_v1_api_proto_rawDescGZIP(), []int{59}
+}
+
+type ExportConfigResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Yaml          string                 `protobuf:"bytes,1,opt,name=yaml,proto3" json:"yaml,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportConfigResponse) Reset() {
+	*x = ExportConfigResponse{}
+	mi := &file_calferry_v1_api_proto_msgTypes[60]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportConfigResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportConfigResponse) ProtoMessage() {}
+
+func (x *ExportConfigResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_calferry_v1_api_proto_msgTypes[60]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportConfigResponse.ProtoReflect.Descriptor instead.
+func (*ExportConfigResponse) Descriptor() ([]byte, []int) {
+	return file_calferry_v1_api_proto_rawDescGZIP(), []int{60}
+}
+
+func (x *ExportConfigResponse) GetYaml() string {
+	if x != nil {
+		return x.Yaml
+	}
+	return ""
+}
+
+type ImportConfigRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Calferry's own export, or a GAS-ICS-Sync configuration.
+	Document string `protobuf:"bytes,1,opt,name=document,proto3" json:"document,omitempty"`
+	// Removes subscriptions that the document lacks; their events stay in Google.
+	Prune  bool `protobuf:"varint,2,opt,name=prune,proto3" json:"prune,omitempty"`
+	DryRun bool `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	// Account and calendar for entries that name none, as those of GAS-ICS-Sync.
+	Account       string `protobuf:"bytes,4,opt,name=account,proto3" json:"account,omitempty"`
+	CalendarId    string `protobuf:"bytes,5,opt,name=calendar_id,json=calendarId,proto3" json:"calendar_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportConfigRequest) Reset() {
+	*x = ImportConfigRequest{}
+	mi := &file_calferry_v1_api_proto_msgTypes[61]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportConfigRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportConfigRequest) ProtoMessage() {}
+
+func (x *ImportConfigRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_calferry_v1_api_proto_msgTypes[61]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportConfigRequest.ProtoReflect.Descriptor instead.
+func (*ImportConfigRequest) Descriptor() ([]byte, []int) {
+	return file_calferry_v1_api_proto_rawDescGZIP(), []int{61}
+}
+
+func (x *ImportConfigRequest) GetDocument() string {
+	if x != nil {
+		return x.Document
+	}
+	return ""
+}
+
+func (x *ImportConfigRequest) GetPrune() bool {
+	if x != nil {
+		return x.Prune
+	}
+	return false
+}
+
+func (x *ImportConfigRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+func (x *ImportConfigRequest) GetAccount() string {
+	if x != nil {
+		return x.Account
+	}
+	return ""
+}
+
+func (x *ImportConfigRequest) GetCalendarId() string {
+	if x != nil {
+		return x.CalendarId
+	}
+	return ""
+}
+
+type ImportConfigResponse struct {
+	state         protoimpl.MessageState  `protogen:"open.v1"`
+	Subscriptions []*ImportedSubscription `protobuf:"bytes,1,rep,name=subscriptions,proto3" json:"subscriptions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportConfigResponse) Reset() {
+	*x = ImportConfigResponse{}
+	mi := &file_calferry_v1_api_proto_msgTypes[62]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportConfigResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportConfigResponse) ProtoMessage() {}
+
+func (x *ImportConfigResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_calferry_v1_api_proto_msgTypes[62]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportConfigResponse.ProtoReflect.Descriptor instead.
+func (*ImportConfigResponse) Descriptor() ([]byte, []int) {
+	return file_calferry_v1_api_proto_rawDescGZIP(), []int{62}
+}
+
+func (x *ImportConfigResponse) GetSubscriptions() []*ImportedSubscription {
+	if x != nil {
+		return x.Subscriptions
+	}
+	return nil
+}
+
+type ImportedSubscription struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Id     string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Name   string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Action ImportAction           `protobuf:"varint,3,opt,name=action,proto3,enum=calferry.v1.ImportAction" json:"action,omitempty"`
+	// What changes, or why it failed; never a secret.
+	Detail        string `protobuf:"bytes,4,opt,name=detail,proto3" json:"detail,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportedSubscription) Reset() {
+	*x = ImportedSubscription{}
+	mi := &file_calferry_v1_api_proto_msgTypes[63]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportedSubscription) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportedSubscription) ProtoMessage() {}
+
+func (x *ImportedSubscription) ProtoReflect() protoreflect.Message {
+	mi := &file_calferry_v1_api_proto_msgTypes[63]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportedSubscription.ProtoReflect.Descriptor instead.
+func (*ImportedSubscription) Descriptor() ([]byte, []int) {
+	return file_calferry_v1_api_proto_rawDescGZIP(), []int{63}
+}
+
+func (x *ImportedSubscription) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ImportedSubscription) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ImportedSubscription) GetAction() ImportAction {
+	if x != nil {
+		return x.Action
+	}
+	return ImportAction_IMPORT_ACTION_UNSPECIFIED
+}
+
+func (x *ImportedSubscription) GetDetail() string {
+	if x != nil {
+		return x.Detail
+	}
+	return ""
+}
+
+type TestAlertRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TestAlertRequest) Reset() {
+	*x = TestAlertRequest{}
+	mi := &file_calferry_v1_api_proto_msgTypes[64]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TestAlertRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TestAlertRequest) ProtoMessage() {}
+
+func (x *TestAlertRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_calferry_v1_api_proto_msgTypes[64]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TestAlertRequest.ProtoReflect.Descriptor instead.
+func (*TestAlertRequest) Descriptor() ([]byte, []int) {
+	return file_calferry_v1_api_proto_rawDescGZIP(), []int{64}
+}
+
+type TestAlertResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Deliveries    []*AlertDelivery       `protobuf:"bytes,1,rep,name=deliveries,proto3" json:"deliveries,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TestAlertResponse) Reset() {
+	*x = TestAlertResponse{}
+	mi := &file_calferry_v1_api_proto_msgTypes[65]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TestAlertResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TestAlertResponse) ProtoMessage() {}
+
+func (x *TestAlertResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_calferry_v1_api_proto_msgTypes[65]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TestAlertResponse.ProtoReflect.Descriptor instead.
+func (*TestAlertResponse) Descriptor() ([]byte, []int) {
+	return file_calferry_v1_api_proto_rawDescGZIP(), []int{65}
+}
+
+func (x *TestAlertResponse) GetDeliveries() []*AlertDelivery {
+	if x != nil {
+		return x.Deliveries
+	}
+	return nil
+}
+
+// AlertDelivery is how one receiver took an alert.
+type AlertDelivery struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Kind and host, without secrets.
+	Receiver      string `protobuf:"bytes,1,opt,name=receiver,proto3" json:"receiver,omitempty"`
+	Ok            bool   `protobuf:"varint,2,opt,name=ok,proto3" json:"ok,omitempty"`
+	Error         string `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AlertDelivery) Reset() {
+	*x = AlertDelivery{}
+	mi := &file_calferry_v1_api_proto_msgTypes[66]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AlertDelivery) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AlertDelivery) ProtoMessage() {}
+
+func (x *AlertDelivery) ProtoReflect() protoreflect.Message {
+	mi := &file_calferry_v1_api_proto_msgTypes[66]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AlertDelivery.ProtoReflect.Descriptor instead.
+func (*AlertDelivery) Descriptor() ([]byte, []int) {
+	return file_calferry_v1_api_proto_rawDescGZIP(), []int{66}
+}
+
+func (x *AlertDelivery) GetReceiver() string {
+	if x != nil {
+		return x.Receiver
+	}
+	return ""
+}
+
+func (x *AlertDelivery) GetOk() bool {
+	if x != nil {
+		return x.Ok
+	}
+	return false
+}
+
+func (x *AlertDelivery) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+type ListAuditRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	PageSize      uint32                 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	PageToken     string                 `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListAuditRequest) Reset() {
+	*x = ListAuditRequest{}
+	mi := &file_calferry_v1_api_proto_msgTypes[67]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListAuditRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListAuditRequest) ProtoMessage() {}
+
+func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_calferry_v1_api_proto_msgTypes[67]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
+func (*ListAuditRequest) Descriptor() ([]byte, []int) {
+	return file_calferry_v1_api_proto_rawDescGZIP(), []int{67}
+}
+
+func (x *ListAuditRequest) GetPageSize() uint32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListAuditRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+type ListAuditResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Entries       []*AuditEntry          `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
+	NextPageToken string                 `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListAuditResponse) Reset() {
+	*x = ListAuditResponse{}
+	mi := &file_calferry_v1_api_proto_msgTypes[68]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListAuditResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListAuditResponse) ProtoMessage() {}
+
+func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_calferry_v1_api_proto_msgTypes[68]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
+func (*ListAuditResponse) Descriptor() ([]byte, []int) {
+	return file_calferry_v1_api_proto_rawDescGZIP(), []int{68}
+}
+
+func (x *ListAuditResponse) GetEntries() []*AuditEntry {
+	if x != nil {
+		return x.Entries
+	}
+	return nil
+}
+
+func (x *ListAuditResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+// AuditEntry is one action that somebody took.
+type AuditEntry struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	At    *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=at,proto3" json:"at,omitempty"`
+	// Who: a signed-in name, "token", or "local".
+	Actor         string `protobuf:"bytes,2,opt,name=actor,proto3" json:"actor,omitempty"`
+	Action        string `protobuf:"bytes,3,opt,name=action,proto3" json:"action,omitempty"`
+	Subject       string `protobuf:"bytes,4,opt,name=subject,proto3" json:"subject,omitempty"`
+	Detail        string `protobuf:"bytes,5,opt,name=detail,proto3" json:"detail,omitempty"`
+	Failed        bool   `protobuf:"varint,6,opt,name=failed,proto3" json:"failed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuditEntry) Reset() {
+	*x = AuditEntry{}
+	mi := &file_calferry_v1_api_proto_msgTypes[69]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuditEntry) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuditEntry) ProtoMessage() {}
+
+func (x *AuditEntry) ProtoReflect() protoreflect.Message {
+	mi := &file_calferry_v1_api_proto_msgTypes[69]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuditEntry.ProtoReflect.Descriptor instead.
+func (*AuditEntry) Descriptor() ([]byte, []int) {
+	return file_calferry_v1_api_proto_rawDescGZIP(), []int{69}
+}
+
+func (x *AuditEntry) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *AuditEntry) GetActor() string {
+	if x != nil {
+		return x.Actor
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetAction() string {
+	if x != nil {
+		return x.Action
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetSubject() string {
+	if x != nil {
+		return x.Subject
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetDetail() string {
+	if x != nil {
+		return x.Detail
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetFailed() bool {
+	if x != nil {
+		return x.Failed
+	}
+	return false
+}
+
+// ErrorInfo rides in every error's details.
+type ErrorInfo struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Stable name for programs, such as "subscription_not_found".
+	Code string `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
+	// What a person can do.
+	Hint          string `protobuf:"bytes,2,opt,name=hint,proto3" json:"hint,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ErrorInfo) Reset() {
+	*x = ErrorInfo{}
+	mi := &file_calferry_v1_api_proto_msgTypes[70]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ErrorInfo) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ErrorInfo) ProtoMessage() {}
+
+func (x *ErrorInfo) ProtoReflect() protoreflect.Message {
+	mi := &file_calferry_v1_api_proto_msgTypes[70]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ErrorInfo.ProtoReflect.Descriptor instead.
+func (*ErrorInfo) Descriptor() ([]byte, []int) {
+	return file_calferry_v1_api_proto_rawDescGZIP(), []int{70}
+}
+
+func (x *ErrorInfo) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+func (x *ErrorInfo) GetHint() string {
+	if x != nil {
+		return x.Hint
+	}
+	return ""
+}
+
 // HoldDecisions is what the holds bucket keeps of a subscription.
 type HoldDecisions struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1952,7 +4489,7 @@ type HoldDecisions struct {
 
 func (x *HoldDecisions) Reset() {
 	*x = HoldDecisions{}
-	mi := &file_calferry_v1_api_proto_msgTypes[34]
+	mi := &file_calferry_v1_api_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1964,7 +4501,7 @@ func (x *HoldDecisions) String() string {
 func (*HoldDecisions) ProtoMessage() {}
 
 func (x *HoldDecisions) ProtoReflect() protoreflect.Message {
-	mi := &file_calferry_v1_api_proto_msgTypes[34]
+	mi := &file_calferry_v1_api_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1977,7 +4514,7 @@ func (x *HoldDecisions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldDecisions.ProtoReflect.Descriptor instead.
 func (*HoldDecisions) Descriptor() ([]byte, []int) {
-	return file_calferry_v1_api_proto_rawDescGZIP(), []int{34}
+	return file_calferry_v1_api_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *HoldDecisions) GetVersion() uint32 {
@@ -2012,7 +4549,7 @@ var File_calferry_v1_api_proto protoreflect.FileDescriptor
 
 const file_calferry_v1_api_proto_rawDesc = "" +
 	"\n" +
-	"\x15calferry/v1/api.proto\x12\vcalferry.v1\x1a\x18calferry/v1/health.proto\x1a\x1acalferry/v1/registry.proto\x1a\x18calferry/v1/report.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc5\x03\n" +
+	"\x15calferry/v1/api.proto\x12\vcalferry.v1\x1a\x18calferry/v1/health.proto\x1a\x18calferry/v1/ledger.proto\x1a\x1acalferry/v1/registry.proto\x1a\x18calferry/v1/report.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa6\x04\n" +
 	"\x12SubscriptionStatus\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x124\n" +
@@ -2028,7 +4565,9 @@ const file_calferry_v1_api_proto_rawDesc = "" +
 	"\x06health\x18\n" +
 	" \x01(\v2\x13.calferry.v1.HealthR\x06health\x129\n" +
 	"\n" +
-	"created_at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\"\x99\x01\n" +
+	"created_at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x12'\n" +
+	"\x04live\x18\f \x01(\v2\x13.calferry.v1.CountsR\x04live\x126\n" +
+	"\ttime_left\x18\r \x01(\v2\x19.google.protobuf.DurationR\btimeLeft\"\x99\x01\n" +
 	"\x18ListSubscriptionsRequest\x12\x1b\n" +
 	"\tpage_size\x18\x01 \x01(\rR\bpageSize\x12\x1d\n" +
 	"\n" +
@@ -2083,12 +4622,15 @@ const file_calferry_v1_api_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"{\n" +
 	"\x1aWatchSubscriptionsResponse\x12C\n" +
 	"\fsubscription\x18\x01 \x01(\v2\x1f.calferry.v1.SubscriptionStatusR\fsubscription\x12\x18\n" +
-	"\aremoved\x18\x02 \x01(\bR\aremoved\"U\n" +
+	"\aremoved\x18\x02 \x01(\bR\aremoved\"t\n" +
 	"\x12ListReportsRequest\x12\"\n" +
 	"\fsubscription\x18\x01 \x01(\tR\fsubscription\x12\x1b\n" +
-	"\tpage_size\x18\x02 \x01(\rR\bpageSize\"D\n" +
+	"\tpage_size\x18\x02 \x01(\rR\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\"l\n" +
 	"\x13ListReportsResponse\x12-\n" +
-	"\areports\x18\x01 \x03(\v2\x13.calferry.v1.ReportR\areports\"\x9d\x02\n" +
+	"\areports\x18\x01 \x03(\v2\x13.calferry.v1.ReportR\areports\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xe0\x03\n" +
 	"\rAccountStatus\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12,\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x18.calferry.v1.AccountKindR\x04kind\x12/\n" +
@@ -2097,10 +4639,20 @@ const file_calferry_v1_api_proto_rawDesc = "" +
 	"\aproject\x18\x05 \x01(\tR\aproject\x12\x16\n" +
 	"\x06scopes\x18\x06 \x03(\tR\x06scopes\x12=\n" +
 	"\fconnected_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\vconnectedAt\x12\x16\n" +
-	"\x06reason\x18\b \x01(\tR\x06reason\"\x15\n" +
-	"\x13ListAccountsRequest\"N\n" +
+	"\x06reason\x18\b \x01(\tR\x06reason\x12\x12\n" +
+	"\x04name\x18\t \x01(\tR\x04name\x12>\n" +
+	"\rgrant_ends_at\x18\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\vgrantEndsAt\x12+\n" +
+	"\x06budget\x18\v \x01(\v2\x13.calferry.v1.BudgetR\x06budget\x12\x1a\n" +
+	"\bwarnings\x18\f \x03(\tR\bwarnings\x12$\n" +
+	"\rsubscriptions\x18\r \x01(\rR\rsubscriptions\"Q\n" +
+	"\x13ListAccountsRequest\x12\x1b\n" +
+	"\tpage_size\x18\x01 \x01(\rR\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x02 \x01(\tR\tpageToken\"v\n" +
 	"\x14ListAccountsResponse\x126\n" +
-	"\baccounts\x18\x01 \x03(\v2\x1a.calferry.v1.AccountStatusR\baccounts\"\xdd\x01\n" +
+	"\baccounts\x18\x01 \x03(\v2\x1a.calferry.v1.AccountStatusR\baccounts\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xdd\x01\n" +
 	"\x15ConnectAccountRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12,\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x18.calferry.v1.AccountKindR\x04kind\x127\n" +
@@ -2115,11 +4667,15 @@ const file_calferry_v1_api_proto_rawDesc = "" +
 	"\aaccount\x18\x01 \x01(\v2\x1a.calferry.v1.AccountStatusR\aaccount\"&\n" +
 	"\x14RemoveAccountRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"\x17\n" +
-	"\x15RemoveAccountResponse\"6\n" +
+	"\x15RemoveAccountResponse\"r\n" +
 	"\x10ListHoldsRequest\x12\"\n" +
-	"\fsubscription\x18\x01 \x01(\tR\fsubscription\"<\n" +
+	"\fsubscription\x18\x01 \x01(\tR\fsubscription\x12\x1b\n" +
+	"\tpage_size\x18\x02 \x01(\rR\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\"d\n" +
 	"\x11ListHoldsResponse\x12'\n" +
-	"\x05holds\x18\x01 \x03(\v2\x11.calferry.v1.HoldR\x05holds\"\x87\x01\n" +
+	"\x05holds\x18\x01 \x03(\v2\x11.calferry.v1.HoldR\x05holds\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x87\x01\n" +
 	"\x04Hold\x12\"\n" +
 	"\fsubscription\x18\x01 \x01(\tR\fsubscription\x12+\n" +
 	"\x11subscription_name\x18\x02 \x01(\tR\x10subscriptionName\x12.\n" +
@@ -2134,7 +4690,175 @@ const file_calferry_v1_api_proto_rawDesc = "" +
 	"\bdecision\x18\x02 \x01(\x0e2\x19.calferry.v1.HoldDecisionR\bdecision\x12\x12\n" +
 	"\x04keys\x18\x03 \x03(\tR\x04keys\".\n" +
 	"\x12DecideHoldResponse\x12\x18\n" +
-	"\adecided\x18\x01 \x01(\rR\adecided\"\x9e\x01\n" +
+	"\adecided\x18\x01 \x01(\rR\adecided\"\xd3\x01\n" +
+	"\x17PlanSubscriptionRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12+\n" +
+	"\x04feed\x18\x02 \x01(\v2\x17.calferry.v1.FeedSourceR\x04feed\x12.\n" +
+	"\aoptions\x18\x03 \x01(\v2\x14.calferry.v1.OptionsR\aoptions\x12,\n" +
+	"\x12calendar_time_zone\x18\x04 \x01(\tR\x10calendarTimeZone\x12\x1d\n" +
+	"\n" +
+	"max_events\x18\x05 \x01(\rR\tmaxEvents\"\xc5\x03\n" +
+	"\x18PlanSubscriptionResponse\x12\x1f\n" +
+	"\vfeed_action\x18\x01 \x01(\tR\n" +
+	"feedAction\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x1b\n" +
+	"\tfeed_name\x18\x03 \x01(\tR\bfeedName\x12\x12\n" +
+	"\x04read\x18\x04 \x01(\rR\x04read\x12\x18\n" +
+	"\askipped\x18\x05 \x01(\rR\askipped\x12\x16\n" +
+	"\x06events\x18\x06 \x01(\rR\x06events\x12\x18\n" +
+	"\acreates\x18\a \x01(\rR\acreates\x12\x18\n" +
+	"\aupdates\x18\b \x01(\rR\aupdates\x12\x18\n" +
+	"\adeletes\x18\t \x01(\rR\adeletes\x12\x1c\n" +
+	"\tunchanged\x18\n" +
+	" \x01(\rR\tunchanged\x12\x12\n" +
+	"\x04held\x18\v \x01(\rR\x04held\x121\n" +
+	"\x06sample\x18\f \x03(\v2\x19.calferry.v1.PlannedEventR\x06sample\x12\x14\n" +
+	"\x05notes\x18\r \x03(\tR\x05notes\x12D\n" +
+	"\x10refresh_interval\x18\x0e \x01(\v2\x19.google.protobuf.DurationR\x0frefreshInterval\"\xcf\x01\n" +
+	"\fPlannedEvent\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x16\n" +
+	"\x06change\x18\x02 \x01(\tR\x06change\x12\x14\n" +
+	"\x05title\x18\x03 \x01(\tR\x05title\x12\x1a\n" +
+	"\blocation\x18\x04 \x01(\tR\blocation\x12\x14\n" +
+	"\x05start\x18\x05 \x01(\tR\x05start\x12\x10\n" +
+	"\x03end\x18\x06 \x01(\tR\x03end\x12\x1b\n" +
+	"\ttime_zone\x18\a \x01(\tR\btimeZone\x12\x1e\n" +
+	"\n" +
+	"recurrence\x18\b \x03(\tR\n" +
+	"recurrence\"\xc3\x01\n" +
+	"\x18BulkSubscriptionsRequest\x12/\n" +
+	"\x06action\x18\x01 \x01(\x0e2\x17.calferry.v1.BulkActionR\x06action\x12\x14\n" +
+	"\x05query\x18\x02 \x01(\tR\x05query\x12+\n" +
+	"\x06status\x18\x03 \x01(\x0e2\x13.calferry.v1.StatusR\x06status\x12\x17\n" +
+	"\adry_run\x18\x04 \x01(\bR\x06dryRun\x12\x1a\n" +
+	"\bexpected\x18\x05 \x01(\rR\bexpected\"O\n" +
+	"\x19BulkSubscriptionsResponse\x12\x18\n" +
+	"\amatched\x18\x01 \x01(\rR\amatched\x12\x18\n" +
+	"\achanged\x18\x02 \x01(\rR\achanged\"A\n" +
+	"\x19RepairSubscriptionRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
+	"\x05adopt\x18\x02 \x01(\bR\x05adopt\"a\n" +
+	"\x1aRepairSubscriptionResponse\x12C\n" +
+	"\fsubscription\x18\x01 \x01(\v2\x1f.calferry.v1.SubscriptionStatusR\fsubscription\"x\n" +
+	"\x16ListQuarantinedRequest\x12\"\n" +
+	"\fsubscription\x18\x01 \x01(\tR\fsubscription\x12\x1b\n" +
+	"\tpage_size\x18\x02 \x01(\rR\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\"x\n" +
+	"\x17ListQuarantinedResponse\x125\n" +
+	"\x06events\x18\x01 \x03(\v2\x1d.calferry.v1.QuarantinedEventR\x06events\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xcf\x01\n" +
+	"\x10QuarantinedEvent\x12\"\n" +
+	"\fsubscription\x18\x01 \x01(\tR\fsubscription\x12+\n" +
+	"\x11subscription_name\x18\x02 \x01(\tR\x10subscriptionName\x12\x10\n" +
+	"\x03key\x18\x03 \x01(\tR\x03key\x12\x14\n" +
+	"\x05title\x18\x04 \x01(\tR\x05title\x12\x16\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason\x12*\n" +
+	"\x02at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\"=\n" +
+	"\x17RetryQuarantinedRequest\x12\"\n" +
+	"\fsubscription\x18\x01 \x01(\tR\fsubscription\"_\n" +
+	"\x18RetryQuarantinedResponse\x12C\n" +
+	"\fsubscription\x18\x01 \x01(\v2\x1f.calferry.v1.SubscriptionStatusR\fsubscription\"/\n" +
+	"\x10GetQueuesRequest\x12\x1b\n" +
+	"\tmax_lanes\x18\x01 \x01(\rR\bmaxLanes\"\x9e\x01\n" +
+	"\x11GetQueuesResponse\x12*\n" +
+	"\x06queues\x18\x01 \x03(\v2\x12.calferry.v1.QueueR\x06queues\x12'\n" +
+	"\x05lanes\x18\x02 \x03(\v2\x11.calferry.v1.LaneR\x05lanes\x124\n" +
+	"\tthrottles\x18\x03 \x01(\v2\x16.calferry.v1.ThrottlesR\tthrottles\"\x9b\x01\n" +
+	"\x05Queue\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05ready\x18\x02 \x01(\x04R\x05ready\x12\x18\n" +
+	"\adelayed\x18\x03 \x01(\x04R\adelayed\x12\x1b\n" +
+	"\tin_flight\x18\x04 \x01(\x04R\binFlight\x121\n" +
+	"\x06oldest\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x06oldest\"\x88\x02\n" +
+	"\x04Lane\x12\x18\n" +
+	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1f\n" +
+	"\vcalendar_id\x18\x02 \x01(\tR\n" +
+	"calendarId\x12\x18\n" +
+	"\awaiting\x18\x03 \x01(\rR\awaiting\x12$\n" +
+	"\rsubscriptions\x18\x04 \x01(\rR\rsubscriptions\x12\x12\n" +
+	"\x04pace\x18\x05 \x01(\x01R\x04pace\x129\n" +
+	"\n" +
+	"gate_until\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\tgateUntil\x126\n" +
+	"\ttime_left\x18\a \x01(\v2\x19.google.protobuf.DurationR\btimeLeft\"\x99\x01\n" +
+	"\x13BeginConnectRequest\x12\x18\n" +
+	"\aaccount\x18\x01 \x01(\tR\aaccount\x12!\n" +
+	"\fredirect_url\x18\x02 \x01(\tR\vredirectUrl\x12-\n" +
+	"\x12existing_calendars\x18\x03 \x01(\bR\x11existingCalendars\x12\x16\n" +
+	"\x06client\x18\x04 \x01(\tR\x06client\">\n" +
+	"\x14BeginConnectResponse\x12\x10\n" +
+	"\x03url\x18\x01 \x01(\tR\x03url\x12\x14\n" +
+	"\x05state\x18\x02 \x01(\tR\x05state\"X\n" +
+	"\x16CompleteConnectRequest\x12\x14\n" +
+	"\x05state\x18\x01 \x01(\tR\x05state\x12\x12\n" +
+	"\x04code\x18\x02 \x01(\tR\x04code\x12\x14\n" +
+	"\x05error\x18\x03 \x01(\tR\x05error\"O\n" +
+	"\x17CompleteConnectResponse\x124\n" +
+	"\aaccount\x18\x01 \x01(\v2\x1a.calferry.v1.AccountStatusR\aaccount\"l\n" +
+	"\x14ListCalendarsRequest\x12\x18\n" +
+	"\aaccount\x18\x01 \x01(\tR\aaccount\x12\x1b\n" +
+	"\tpage_size\x18\x02 \x01(\rR\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\"z\n" +
+	"\x15ListCalendarsResponse\x129\n" +
+	"\tcalendars\x18\x01 \x03(\v2\x1b.calferry.v1.CalendarStatusR\tcalendars\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x8d\x01\n" +
+	"\x0eCalendarStatus\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
+	"\asummary\x18\x02 \x01(\tR\asummary\x12\x1b\n" +
+	"\ttime_zone\x18\x03 \x01(\tR\btimeZone\x12\x1a\n" +
+	"\bwritable\x18\x04 \x01(\bR\bwritable\x12\x18\n" +
+	"\aprimary\x18\x05 \x01(\bR\aprimary\"h\n" +
+	"\x15CreateCalendarRequest\x12\x18\n" +
+	"\aaccount\x18\x01 \x01(\tR\aaccount\x12\x18\n" +
+	"\asummary\x18\x02 \x01(\tR\asummary\x12\x1b\n" +
+	"\ttime_zone\x18\x03 \x01(\tR\btimeZone\"Q\n" +
+	"\x16CreateCalendarResponse\x127\n" +
+	"\bcalendar\x18\x01 \x01(\v2\x1b.calferry.v1.CalendarStatusR\bcalendar\"\x15\n" +
+	"\x13ExportConfigRequest\"*\n" +
+	"\x14ExportConfigResponse\x12\x12\n" +
+	"\x04yaml\x18\x01 \x01(\tR\x04yaml\"\x9b\x01\n" +
+	"\x13ImportConfigRequest\x12\x1a\n" +
+	"\bdocument\x18\x01 \x01(\tR\bdocument\x12\x14\n" +
+	"\x05prune\x18\x02 \x01(\bR\x05prune\x12\x17\n" +
+	"\adry_run\x18\x03 \x01(\bR\x06dryRun\x12\x18\n" +
+	"\aaccount\x18\x04 \x01(\tR\aaccount\x12\x1f\n" +
+	"\vcalendar_id\x18\x05 \x01(\tR\n" +
+	"calendarId\"_\n" +
+	"\x14ImportConfigResponse\x12G\n" +
+	"\rsubscriptions\x18\x01 \x03(\v2!.calferry.v1.ImportedSubscriptionR\rsubscriptions\"\x85\x01\n" +
+	"\x14ImportedSubscription\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x121\n" +
+	"\x06action\x18\x03 \x01(\x0e2\x19.calferry.v1.ImportActionR\x06action\x12\x16\n" +
+	"\x06detail\x18\x04 \x01(\tR\x06detail\"\x12\n" +
+	"\x10TestAlertRequest\"O\n" +
+	"\x11TestAlertResponse\x12:\n" +
+	"\n" +
+	"deliveries\x18\x01 \x03(\v2\x1a.calferry.v1.AlertDeliveryR\n" +
+	"deliveries\"Q\n" +
+	"\rAlertDelivery\x12\x1a\n" +
+	"\breceiver\x18\x01 \x01(\tR\breceiver\x12\x0e\n" +
+	"\x02ok\x18\x02 \x01(\bR\x02ok\x12\x14\n" +
+	"\x05error\x18\x03 \x01(\tR\x05error\"N\n" +
+	"\x10ListAuditRequest\x12\x1b\n" +
+	"\tpage_size\x18\x01 \x01(\rR\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x02 \x01(\tR\tpageToken\"n\n" +
+	"\x11ListAuditResponse\x121\n" +
+	"\aentries\x18\x01 \x03(\v2\x17.calferry.v1.AuditEntryR\aentries\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xb0\x01\n" +
+	"\n" +
+	"AuditEntry\x12*\n" +
+	"\x02at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x14\n" +
+	"\x05actor\x18\x02 \x01(\tR\x05actor\x12\x16\n" +
+	"\x06action\x18\x03 \x01(\tR\x06action\x12\x18\n" +
+	"\asubject\x18\x04 \x01(\tR\asubject\x12\x16\n" +
+	"\x06detail\x18\x05 \x01(\tR\x06detail\x12\x16\n" +
+	"\x06failed\x18\x06 \x01(\bR\x06failed\"3\n" +
+	"\tErrorInfo\x12\x12\n" +
+	"\x04code\x18\x01 \x01(\tR\x04code\x12\x12\n" +
+	"\x04hint\x18\x02 \x01(\tR\x04hint\"\x9e\x01\n" +
 	"\rHoldDecisions\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x1a\n" +
 	"\bapproved\x18\x02 \x03(\tR\bapproved\x12\x1c\n" +
@@ -2144,7 +4868,20 @@ const file_calferry_v1_api_proto_rawDesc = "" +
 	"\fHoldDecision\x12\x1d\n" +
 	"\x19HOLD_DECISION_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15HOLD_DECISION_APPROVE\x10\x01\x12\x19\n" +
-	"\x15HOLD_DECISION_DISCARD\x10\x022\x92\v\n" +
+	"\x15HOLD_DECISION_DISCARD\x10\x02*n\n" +
+	"\n" +
+	"BulkAction\x12\x1b\n" +
+	"\x17BULK_ACTION_UNSPECIFIED\x10\x00\x12\x15\n" +
+	"\x11BULK_ACTION_PAUSE\x10\x01\x12\x16\n" +
+	"\x12BULK_ACTION_RESUME\x10\x02\x12\x14\n" +
+	"\x10BULK_ACTION_SYNC\x10\x03*\xb2\x01\n" +
+	"\fImportAction\x12\x1d\n" +
+	"\x19IMPORT_ACTION_UNSPECIFIED\x10\x00\x12\x18\n" +
+	"\x14IMPORT_ACTION_CREATE\x10\x01\x12\x18\n" +
+	"\x14IMPORT_ACTION_UPDATE\x10\x02\x12\x1b\n" +
+	"\x17IMPORT_ACTION_UNCHANGED\x10\x03\x12\x18\n" +
+	"\x14IMPORT_ACTION_REMOVE\x10\x04\x12\x18\n" +
+	"\x14IMPORT_ACTION_FAILED\x10\x052\xf1\x14\n" +
 	"\x0fCalferryService\x12b\n" +
 	"\x11ListSubscriptions\x12%.calferry.v1.ListSubscriptionsRequest\x1a&.calferry.v1.ListSubscriptionsResponse\x12\\\n" +
 	"\x0fGetSubscription\x12#.calferry.v1.GetSubscriptionRequest\x1a$.calferry.v1.GetSubscriptionResponse\x12e\n" +
@@ -2161,7 +4898,21 @@ const file_calferry_v1_api_proto_rawDesc = "" +
 	"\rRemoveAccount\x12!.calferry.v1.RemoveAccountRequest\x1a\".calferry.v1.RemoveAccountResponse\x12J\n" +
 	"\tListHolds\x12\x1d.calferry.v1.ListHoldsRequest\x1a\x1e.calferry.v1.ListHoldsResponse\x12M\n" +
 	"\n" +
-	"DecideHold\x12\x1e.calferry.v1.DecideHoldRequest\x1a\x1f.calferry.v1.DecideHoldResponseB?Z=github.com/calferry/calferry/proto/gen/calferry/v1;calferryv1b\x06proto3"
+	"DecideHold\x12\x1e.calferry.v1.DecideHoldRequest\x1a\x1f.calferry.v1.DecideHoldResponse\x12_\n" +
+	"\x10PlanSubscription\x12$.calferry.v1.PlanSubscriptionRequest\x1a%.calferry.v1.PlanSubscriptionResponse\x12b\n" +
+	"\x11BulkSubscriptions\x12%.calferry.v1.BulkSubscriptionsRequest\x1a&.calferry.v1.BulkSubscriptionsResponse\x12e\n" +
+	"\x12RepairSubscription\x12&.calferry.v1.RepairSubscriptionRequest\x1a'.calferry.v1.RepairSubscriptionResponse\x12\\\n" +
+	"\x0fListQuarantined\x12#.calferry.v1.ListQuarantinedRequest\x1a$.calferry.v1.ListQuarantinedResponse\x12_\n" +
+	"\x10RetryQuarantined\x12$.calferry.v1.RetryQuarantinedRequest\x1a%.calferry.v1.RetryQuarantinedResponse\x12J\n" +
+	"\tGetQueues\x12\x1d.calferry.v1.GetQueuesRequest\x1a\x1e.calferry.v1.GetQueuesResponse\x12S\n" +
+	"\fBeginConnect\x12 .calferry.v1.BeginConnectRequest\x1a!.calferry.v1.BeginConnectResponse\x12\\\n" +
+	"\x0fCompleteConnect\x12#.calferry.v1.CompleteConnectRequest\x1a$.calferry.v1.CompleteConnectResponse\x12V\n" +
+	"\rListCalendars\x12!.calferry.v1.ListCalendarsRequest\x1a\".calferry.v1.ListCalendarsResponse\x12Y\n" +
+	"\x0eCreateCalendar\x12\".calferry.v1.CreateCalendarRequest\x1a#.calferry.v1.CreateCalendarResponse\x12S\n" +
+	"\fExportConfig\x12 .calferry.v1.ExportConfigRequest\x1a!.calferry.v1.ExportConfigResponse\x12S\n" +
+	"\fImportConfig\x12 .calferry.v1.ImportConfigRequest\x1a!.calferry.v1.ImportConfigResponse\x12J\n" +
+	"\tTestAlert\x12\x1d.calferry.v1.TestAlertRequest\x1a\x1e.calferry.v1.TestAlertResponse\x12J\n" +
+	"\tListAudit\x12\x1d.calferry.v1.ListAuditRequest\x1a\x1e.calferry.v1.ListAuditResponseB?Z=github.com/calferry/calferry/proto/gen/calferry/v1;calferryv1b\x06proto3"
 
 var (
 	file_calferry_v1_api_proto_rawDescOnce sync.Once
@@ -2175,127 +4926,225 @@ func file_calferry_v1_api_proto_rawDescGZIP() []byte {
 	return file_calferry_v1_api_proto_rawDescData
 }
 
-var file_calferry_v1_api_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_calferry_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
+var file_calferry_v1_api_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
+var file_calferry_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 72)
 var file_calferry_v1_api_proto_goTypes = []any{
 	(HoldDecision)(0),                  // 0: calferry.v1.HoldDecision
-	(*SubscriptionStatus)(nil),         // 1: calferry.v1.SubscriptionStatus
-	(*ListSubscriptionsRequest)(nil),   // 2: calferry.v1.ListSubscriptionsRequest
-	(*ListSubscriptionsResponse)(nil),  // 3: calferry.v1.ListSubscriptionsResponse
-	(*GetSubscriptionRequest)(nil),     // 4: calferry.v1.GetSubscriptionRequest
-	(*GetSubscriptionResponse)(nil),    // 5: calferry.v1.GetSubscriptionResponse
-	(*CreateSubscriptionRequest)(nil),  // 6: calferry.v1.CreateSubscriptionRequest
-	(*CreateSubscriptionResponse)(nil), // 7: calferry.v1.CreateSubscriptionResponse
-	(*UpdateSubscriptionRequest)(nil),  // 8: calferry.v1.UpdateSubscriptionRequest
-	(*UpdateSubscriptionResponse)(nil), // 9: calferry.v1.UpdateSubscriptionResponse
-	(*PauseSubscriptionRequest)(nil),   // 10: calferry.v1.PauseSubscriptionRequest
-	(*PauseSubscriptionResponse)(nil),  // 11: calferry.v1.PauseSubscriptionResponse
-	(*ResumeSubscriptionRequest)(nil),  // 12: calferry.v1.ResumeSubscriptionRequest
-	(*ResumeSubscriptionResponse)(nil), // 13: calferry.v1.ResumeSubscriptionResponse
-	(*SyncSubscriptionRequest)(nil),    // 14: calferry.v1.SyncSubscriptionRequest
-	(*SyncSubscriptionResponse)(nil),   // 15: calferry.v1.SyncSubscriptionResponse
-	(*RemoveSubscriptionRequest)(nil),  // 16: calferry.v1.RemoveSubscriptionRequest
-	(*RemoveSubscriptionResponse)(nil), // 17: calferry.v1.RemoveSubscriptionResponse
-	(*WatchSubscriptionsRequest)(nil),  // 18: calferry.v1.WatchSubscriptionsRequest
-	(*WatchSubscriptionsResponse)(nil), // 19: calferry.v1.WatchSubscriptionsResponse
-	(*ListReportsRequest)(nil),         // 20: calferry.v1.ListReportsRequest
-	(*ListReportsResponse)(nil),        // 21: calferry.v1.ListReportsResponse
-	(*AccountStatus)(nil),              // 22: calferry.v1.AccountStatus
-	(*ListAccountsRequest)(nil),        // 23: calferry.v1.ListAccountsRequest
-	(*ListAccountsResponse)(nil),       // 24: calferry.v1.ListAccountsResponse
-	(*ConnectAccountRequest)(nil),      // 25: calferry.v1.ConnectAccountRequest
-	(*ConnectAccountResponse)(nil),     // 26: calferry.v1.ConnectAccountResponse
-	(*RemoveAccountRequest)(nil),       // 27: calferry.v1.RemoveAccountRequest
-	(*RemoveAccountResponse)(nil),      // 28: calferry.v1.RemoveAccountResponse
-	(*ListHoldsRequest)(nil),           // 29: calferry.v1.ListHoldsRequest
-	(*ListHoldsResponse)(nil),          // 30: calferry.v1.ListHoldsResponse
-	(*Hold)(nil),                       // 31: calferry.v1.Hold
-	(*HeldEvent)(nil),                  // 32: calferry.v1.HeldEvent
-	(*DecideHoldRequest)(nil),          // 33: calferry.v1.DecideHoldRequest
-	(*DecideHoldResponse)(nil),         // 34: calferry.v1.DecideHoldResponse
-	(*HoldDecisions)(nil),              // 35: calferry.v1.HoldDecisions
-	(SubscriptionState)(0),             // 36: calferry.v1.SubscriptionState
-	(*Options)(nil),                    // 37: calferry.v1.Options
-	(*durationpb.Duration)(nil),        // 38: google.protobuf.Duration
-	(*Health)(nil),                     // 39: calferry.v1.Health
-	(*timestamppb.Timestamp)(nil),      // 40: google.protobuf.Timestamp
-	(Status)(0),                        // 41: calferry.v1.Status
-	(*FeedSource)(nil),                 // 42: calferry.v1.FeedSource
-	(*Report)(nil),                     // 43: calferry.v1.Report
-	(AccountKind)(0),                   // 44: calferry.v1.AccountKind
-	(AccountState)(0),                  // 45: calferry.v1.AccountState
-	(*Credential)(nil),                 // 46: calferry.v1.Credential
+	(BulkAction)(0),                    // 1: calferry.v1.BulkAction
+	(ImportAction)(0),                  // 2: calferry.v1.ImportAction
+	(*SubscriptionStatus)(nil),         // 3: calferry.v1.SubscriptionStatus
+	(*ListSubscriptionsRequest)(nil),   // 4: calferry.v1.ListSubscriptionsRequest
+	(*ListSubscriptionsResponse)(nil),  // 5: calferry.v1.ListSubscriptionsResponse
+	(*GetSubscriptionRequest)(nil),     // 6: calferry.v1.GetSubscriptionRequest
+	(*GetSubscriptionResponse)(nil),    // 7: calferry.v1.GetSubscriptionResponse
+	(*CreateSubscriptionRequest)(nil),  // 8: calferry.v1.CreateSubscriptionRequest
+	(*CreateSubscriptionResponse)(nil), // 9: calferry.v1.CreateSubscriptionResponse
+	(*UpdateSubscriptionRequest)(nil),  // 10: calferry.v1.UpdateSubscriptionRequest
+	(*UpdateSubscriptionResponse)(nil), // 11: calferry.v1.UpdateSubscriptionResponse
+	(*PauseSubscriptionRequest)(nil),   // 12: calferry.v1.PauseSubscriptionRequest
+	(*PauseSubscriptionResponse)(nil),  // 13: calferry.v1.PauseSubscriptionResponse
+	(*ResumeSubscriptionRequest)(nil),  // 14: calferry.v1.ResumeSubscriptionRequest
+	(*ResumeSubscriptionResponse)(nil), // 15: calferry.v1.ResumeSubscriptionResponse
+	(*SyncSubscriptionRequest)(nil),    // 16: calferry.v1.SyncSubscriptionRequest
+	(*SyncSubscriptionResponse)(nil),   // 17: calferry.v1.SyncSubscriptionResponse
+	(*RemoveSubscriptionRequest)(nil),  // 18: calferry.v1.RemoveSubscriptionRequest
+	(*RemoveSubscriptionResponse)(nil), // 19: calferry.v1.RemoveSubscriptionResponse
+	(*WatchSubscriptionsRequest)(nil),  // 20: calferry.v1.WatchSubscriptionsRequest
+	(*WatchSubscriptionsResponse)(nil), // 21: calferry.v1.WatchSubscriptionsResponse
+	(*ListReportsRequest)(nil),         // 22: calferry.v1.ListReportsRequest
+	(*ListReportsResponse)(nil),        // 23: calferry.v1.ListReportsResponse
+	(*AccountStatus)(nil),              // 24: calferry.v1.AccountStatus
+	(*ListAccountsRequest)(nil),        // 25: calferry.v1.ListAccountsRequest
+	(*ListAccountsResponse)(nil),       // 26: calferry.v1.ListAccountsResponse
+	(*ConnectAccountRequest)(nil),      // 27: calferry.v1.ConnectAccountRequest
+	(*ConnectAccountResponse)(nil),     // 28: calferry.v1.ConnectAccountResponse
+	(*RemoveAccountRequest)(nil),       // 29: calferry.v1.RemoveAccountRequest
+	(*RemoveAccountResponse)(nil),      // 30: calferry.v1.RemoveAccountResponse
+	(*ListHoldsRequest)(nil),           // 31: calferry.v1.ListHoldsRequest
+	(*ListHoldsResponse)(nil),          // 32: calferry.v1.ListHoldsResponse
+	(*Hold)(nil),                       // 33: calferry.v1.Hold
+	(*HeldEvent)(nil),                  // 34: calferry.v1.HeldEvent
+	(*DecideHoldRequest)(nil),          // 35: calferry.v1.DecideHoldRequest
+	(*DecideHoldResponse)(nil),         // 36: calferry.v1.DecideHoldResponse
+	(*PlanSubscriptionRequest)(nil),    // 37: calferry.v1.PlanSubscriptionRequest
+	(*PlanSubscriptionResponse)(nil),   // 38: calferry.v1.PlanSubscriptionResponse
+	(*PlannedEvent)(nil),               // 39: calferry.v1.PlannedEvent
+	(*BulkSubscriptionsRequest)(nil),   // 40: calferry.v1.BulkSubscriptionsRequest
+	(*BulkSubscriptionsResponse)(nil),  // 41: calferry.v1.BulkSubscriptionsResponse
+	(*RepairSubscriptionRequest)(nil),  // 42: calferry.v1.RepairSubscriptionRequest
+	(*RepairSubscriptionResponse)(nil), // 43: calferry.v1.RepairSubscriptionResponse
+	(*ListQuarantinedRequest)(nil),     // 44: calferry.v1.ListQuarantinedRequest
+	(*ListQuarantinedResponse)(nil),    // 45: calferry.v1.ListQuarantinedResponse
+	(*QuarantinedEvent)(nil),           // 46: calferry.v1.QuarantinedEvent
+	(*RetryQuarantinedRequest)(nil),    // 47: calferry.v1.RetryQuarantinedRequest
+	(*RetryQuarantinedResponse)(nil),   // 48: calferry.v1.RetryQuarantinedResponse
+	(*GetQueuesRequest)(nil),           // 49: calferry.v1.GetQueuesRequest
+	(*GetQueuesResponse)(nil),          // 50: calferry.v1.GetQueuesResponse
+	(*Queue)(nil),                      // 51: calferry.v1.Queue
+	(*Lane)(nil),                       // 52: calferry.v1.Lane
+	(*BeginConnectRequest)(nil),        // 53: calferry.v1.BeginConnectRequest
+	(*BeginConnectResponse)(nil),       // 54: calferry.v1.BeginConnectResponse
+	(*CompleteConnectRequest)(nil),     // 55: calferry.v1.CompleteConnectRequest
+	(*CompleteConnectResponse)(nil),    // 56: calferry.v1.CompleteConnectResponse
+	(*ListCalendarsRequest)(nil),       // 57: calferry.v1.ListCalendarsRequest
+	(*ListCalendarsResponse)(nil),      // 58: calferry.v1.ListCalendarsResponse
+	(*CalendarStatus)(nil),             // 59: calferry.v1.CalendarStatus
+	(*CreateCalendarRequest)(nil),      // 60: calferry.v1.CreateCalendarRequest
+	(*CreateCalendarResponse)(nil),     // 61: calferry.v1.CreateCalendarResponse
+	(*ExportConfigRequest)(nil),        // 62: calferry.v1.ExportConfigRequest
+	(*ExportConfigResponse)(nil),       // 63: calferry.v1.ExportConfigResponse
+	(*ImportConfigRequest)(nil),        // 64: calferry.v1.ImportConfigRequest
+	(*ImportConfigResponse)(nil),       // 65: calferry.v1.ImportConfigResponse
+	(*ImportedSubscription)(nil),       // 66: calferry.v1.ImportedSubscription
+	(*TestAlertRequest)(nil),           // 67: calferry.v1.TestAlertRequest
+	(*TestAlertResponse)(nil),          // 68: calferry.v1.TestAlertResponse
+	(*AlertDelivery)(nil),              // 69: calferry.v1.AlertDelivery
+	(*ListAuditRequest)(nil),           // 70: calferry.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),          // 71: calferry.v1.ListAuditResponse
+	(*AuditEntry)(nil),                 // 72: calferry.v1.AuditEntry
+	(*ErrorInfo)(nil),                  // 73: calferry.v1.ErrorInfo
+	(*HoldDecisions)(nil),              // 74: calferry.v1.HoldDecisions
+	(SubscriptionState)(0),             // 75: calferry.v1.SubscriptionState
+	(*Options)(nil),                    // 76: calferry.v1.Options
+	(*durationpb.Duration)(nil),        // 77: google.protobuf.Duration
+	(*Health)(nil),                     // 78: calferry.v1.Health
+	(*timestamppb.Timestamp)(nil),      // 79: google.protobuf.Timestamp
+	(*Counts)(nil),                     // 80: calferry.v1.Counts
+	(Status)(0),                        // 81: calferry.v1.Status
+	(*FeedSource)(nil),                 // 82: calferry.v1.FeedSource
+	(*Report)(nil),                     // 83: calferry.v1.Report
+	(AccountKind)(0),                   // 84: calferry.v1.AccountKind
+	(AccountState)(0),                  // 85: calferry.v1.AccountState
+	(*Budget)(nil),                     // 86: calferry.v1.Budget
+	(*Credential)(nil),                 // 87: calferry.v1.Credential
+	(*Throttles)(nil),                  // 88: calferry.v1.Throttles
 }
 var file_calferry_v1_api_proto_depIdxs = []int32{
-	36, // 0: calferry.v1.SubscriptionStatus.state:type_name -> calferry.v1.SubscriptionState
-	37, // 1: calferry.v1.SubscriptionStatus.options:type_name -> calferry.v1.Options
-	38, // 2: calferry.v1.SubscriptionStatus.interval:type_name -> google.protobuf.Duration
-	39, // 3: calferry.v1.SubscriptionStatus.health:type_name -> calferry.v1.Health
-	40, // 4: calferry.v1.SubscriptionStatus.created_at:type_name -> google.protobuf.Timestamp
-	41, // 5: calferry.v1.ListSubscriptionsRequest.status:type_name -> calferry.v1.Status
-	1,  // 6: calferry.v1.ListSubscriptionsResponse.subscriptions:type_name -> calferry.v1.SubscriptionStatus
-	1,  // 7: calferry.v1.GetSubscriptionResponse.subscription:type_name -> calferry.v1.SubscriptionStatus
-	42, // 8: calferry.v1.CreateSubscriptionRequest.feed:type_name -> calferry.v1.FeedSource
-	37, // 9: calferry.v1.CreateSubscriptionRequest.options:type_name -> calferry.v1.Options
-	38, // 10: calferry.v1.CreateSubscriptionRequest.interval:type_name -> google.protobuf.Duration
-	1,  // 11: calferry.v1.CreateSubscriptionResponse.subscription:type_name -> calferry.v1.SubscriptionStatus
-	42, // 12: calferry.v1.UpdateSubscriptionRequest.feed:type_name -> calferry.v1.FeedSource
-	37, // 13: calferry.v1.UpdateSubscriptionRequest.options:type_name -> calferry.v1.Options
-	38, // 14: calferry.v1.UpdateSubscriptionRequest.interval:type_name -> google.protobuf.Duration
-	1,  // 15: calferry.v1.UpdateSubscriptionResponse.subscription:type_name -> calferry.v1.SubscriptionStatus
-	1,  // 16: calferry.v1.PauseSubscriptionResponse.subscription:type_name -> calferry.v1.SubscriptionStatus
-	1,  // 17: calferry.v1.ResumeSubscriptionResponse.subscription:type_name -> calferry.v1.SubscriptionStatus
-	1,  // 18: calferry.v1.SyncSubscriptionResponse.subscription:type_name -> calferry.v1.SubscriptionStatus
-	1,  // 19: calferry.v1.RemoveSubscriptionResponse.subscription:type_name -> calferry.v1.SubscriptionStatus
-	1,  // 20: calferry.v1.WatchSubscriptionsResponse.subscription:type_name -> calferry.v1.SubscriptionStatus
-	43, // 21: calferry.v1.ListReportsResponse.reports:type_name -> calferry.v1.Report
-	44, // 22: calferry.v1.AccountStatus.kind:type_name -> calferry.v1.AccountKind
-	45, // 23: calferry.v1.AccountStatus.state:type_name -> calferry.v1.AccountState
-	40, // 24: calferry.v1.AccountStatus.connected_at:type_name -> google.protobuf.Timestamp
-	22, // 25: calferry.v1.ListAccountsResponse.accounts:type_name -> calferry.v1.AccountStatus
-	44, // 26: calferry.v1.ConnectAccountRequest.kind:type_name -> calferry.v1.AccountKind
-	46, // 27: calferry.v1.ConnectAccountRequest.credential:type_name -> calferry.v1.Credential
-	22, // 28: calferry.v1.ConnectAccountResponse.account:type_name -> calferry.v1.AccountStatus
-	31, // 29: calferry.v1.ListHoldsResponse.holds:type_name -> calferry.v1.Hold
-	32, // 30: calferry.v1.Hold.events:type_name -> calferry.v1.HeldEvent
-	40, // 31: calferry.v1.HeldEvent.since:type_name -> google.protobuf.Timestamp
-	0,  // 32: calferry.v1.DecideHoldRequest.decision:type_name -> calferry.v1.HoldDecision
-	40, // 33: calferry.v1.HoldDecisions.decided_at:type_name -> google.protobuf.Timestamp
-	2,  // 34: calferry.v1.CalferryService.ListSubscriptions:input_type -> calferry.v1.ListSubscriptionsRequest
-	4,  // 35: calferry.v1.CalferryService.GetSubscription:input_type -> calferry.v1.GetSubscriptionRequest
-	6,  // 36: calferry.v1.CalferryService.CreateSubscription:input_type -> calferry.v1.CreateSubscriptionRequest
-	8,  // 37: calferry.v1.CalferryService.UpdateSubscription:input_type -> calferry.v1.UpdateSubscriptionRequest
-	10, // 38: calferry.v1.CalferryService.PauseSubscription:input_type -> calferry.v1.PauseSubscriptionRequest
-	12, // 39: calferry.v1.CalferryService.ResumeSubscription:input_type -> calferry.v1.ResumeSubscriptionRequest
-	14, // 40: calferry.v1.CalferryService.SyncSubscription:input_type -> calferry.v1.SyncSubscriptionRequest
-	16, // 41: calferry.v1.CalferryService.RemoveSubscription:input_type -> calferry.v1.RemoveSubscriptionRequest
-	18, // 42: calferry.v1.CalferryService.WatchSubscriptions:input_type -> calferry.v1.WatchSubscriptionsRequest
-	20, // 43: calferry.v1.CalferryService.ListReports:input_type -> calferry.v1.ListReportsRequest
-	23, // 44: calferry.v1.CalferryService.ListAccounts:input_type -> calferry.v1.ListAccountsRequest
-	25, // 45: calferry.v1.CalferryService.ConnectAccount:input_type -> calferry.v1.ConnectAccountRequest
-	27, // 46: calferry.v1.CalferryService.RemoveAccount:input_type -> calferry.v1.RemoveAccountRequest
-	29, // 47: calferry.v1.CalferryService.ListHolds:input_type -> calferry.v1.ListHoldsRequest
-	33, // 48: calferry.v1.CalferryService.DecideHold:input_type -> calferry.v1.DecideHoldRequest
-	3,  // 49: calferry.v1.CalferryService.ListSubscriptions:output_type -> calferry.v1.ListSubscriptionsResponse
-	5,  // 50: calferry.v1.CalferryService.GetSubscription:output_type -> calferry.v1.GetSubscriptionResponse
-	7,  // 51: calferry.v1.CalferryService.CreateSubscription:output_type -> calferry.v1.CreateSubscriptionResponse
-	9,  // 52: calferry.v1.CalferryService.UpdateSubscription:output_type -> calferry.v1.UpdateSubscriptionResponse
-	11, // 53: calferry.v1.CalferryService.PauseSubscription:output_type -> calferry.v1.PauseSubscriptionResponse
-	13, // 54: calferry.v1.CalferryService.ResumeSubscription:output_type -> calferry.v1.ResumeSubscriptionResponse
-	15, // 55: calferry.v1.CalferryService.SyncSubscription:output_type -> calferry.v1.SyncSubscriptionResponse
-	17, // 56: calferry.v1.CalferryService.RemoveSubscription:output_type -> calferry.v1.RemoveSubscriptionResponse
-	19, // 57: calferry.v1.CalferryService.WatchSubscriptions:output_type -> calferry.v1.WatchSubscriptionsResponse
-	21, // 58: calferry.v1.CalferryService.ListReports:output_type -> calferry.v1.ListReportsResponse
-	24, // 59: calferry.v1.CalferryService.ListAccounts:output_type -> calferry.v1.ListAccountsResponse
-	26, // 60: calferry.v1.CalferryService.ConnectAccount:output_type -> calferry.v1.ConnectAccountResponse
-	28, // 61: calferry.v1.CalferryService.RemoveAccount:output_type -> calferry.v1.RemoveAccountResponse
-	30, // 62: calferry.v1.CalferryService.ListHolds:output_type -> calferry.v1.ListHoldsResponse
-	34, // 63: calferry.v1.CalferryService.DecideHold:output_type -> calferry.v1.DecideHoldResponse
-	49, // [49:64] is the sub-list for method output_type
-	34, // [34:49] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	75, // 0: calferry.v1.SubscriptionStatus.state:type_name -> calferry.v1.SubscriptionState
+	76, // 1: calferry.v1.SubscriptionStatus.options:type_name -> calferry.v1.Options
+	77, // 2: calferry.v1.SubscriptionStatus.interval:type_name -> google.protobuf.Duration
+	78, // 3: calferry.v1.SubscriptionStatus.health:type_name -> calferry.v1.Health
+	79, // 4: calferry.v1.SubscriptionStatus.created_at:type_name -> google.protobuf.Timestamp
+	80, // 5: calferry.v1.SubscriptionStatus.live:type_name -> calferry.v1.Counts
+	77, // 6: calferry.v1.SubscriptionStatus.time_left:type_name -> google.protobuf.Duration
+	81, // 7: calferry.v1.ListSubscriptionsRequest.status:type_name -> calferry.v1.Status
+	3,  // 8: calferry.v1.ListSubscriptionsResponse.subscriptions:type_name -> calferry.v1.SubscriptionStatus
+	3,  // 9: calferry.v1.GetSubscriptionResponse.subscription:type_name -> calferry.v1.SubscriptionStatus
+	82, // 10: calferry.v1.CreateSubscriptionRequest.feed:type_name -> calferry.v1.FeedSource
+	76, // 11: calferry.v1.CreateSubscriptionRequest.options:type_name -> calferry.v1.Options
+	77, // 12: calferry.v1.CreateSubscriptionRequest.interval:type_name -> google.protobuf.Duration
+	3,  // 13: calferry.v1.CreateSubscriptionResponse.subscription:type_name -> calferry.v1.SubscriptionStatus
+	82, // 14: calferry.v1.UpdateSubscriptionRequest.feed:type_name -> calferry.v1.FeedSource
+	76, // 15: calferry.v1.UpdateSubscriptionRequest.options:type_name -> calferry.v1.Options
+	77, // 16: calferry.v1.UpdateSubscriptionRequest.interval:type_name -> google.protobuf.Duration
+	3,  // 17: calferry.v1.UpdateSubscriptionResponse.subscription:type_name -> calferry.v1.SubscriptionStatus
+	3,  // 18: calferry.v1.PauseSubscriptionResponse.subscription:type_name -> calferry.v1.SubscriptionStatus
+	3,  // 19: calferry.v1.ResumeSubscriptionResponse.subscription:type_name -> calferry.v1.SubscriptionStatus
+	3,  // 20: calferry.v1.SyncSubscriptionResponse.subscription:type_name -> calferry.v1.SubscriptionStatus
+	3,  // 21: calferry.v1.RemoveSubscriptionResponse.subscription:type_name -> calferry.v1.SubscriptionStatus
+	3,  // 22: calferry.v1.WatchSubscriptionsResponse.subscription:type_name -> calferry.v1.SubscriptionStatus
+	83, // 23: calferry.v1.ListReportsResponse.reports:type_name -> calferry.v1.Report
+	84, // 24: calferry.v1.AccountStatus.kind:type_name -> calferry.v1.AccountKind
+	85, // 25: calferry.v1.AccountStatus.state:type_name -> calferry.v1.AccountState
+	79, // 26: calferry.v1.AccountStatus.connected_at:type_name -> google.protobuf.Timestamp
+	79, // 27: calferry.v1.AccountStatus.grant_ends_at:type_name -> google.protobuf.Timestamp
+	86, // 28: calferry.v1.AccountStatus.budget:type_name -> calferry.v1.Budget
+	24, // 29: calferry.v1.ListAccountsResponse.accounts:type_name -> calferry.v1.AccountStatus
+	84, // 30: calferry.v1.ConnectAccountRequest.kind:type_name -> calferry.v1.AccountKind
+	87, // 31: calferry.v1.ConnectAccountRequest.credential:type_name -> calferry.v1.Credential
+	24, // 32: calferry.v1.ConnectAccountResponse.account:type_name -> calferry.v1.AccountStatus
+	33, // 33: calferry.v1.ListHoldsResponse.holds:type_name -> calferry.v1.Hold
+	34, // 34: calferry.v1.Hold.events:type_name -> calferry.v1.HeldEvent
+	79, // 35: calferry.v1.HeldEvent.since:type_name -> google.protobuf.Timestamp
+	0,  // 36: calferry.v1.DecideHoldRequest.decision:type_name -> calferry.v1.HoldDecision
+	82, // 37: calferry.v1.PlanSubscriptionRequest.feed:type_name -> calferry.v1.FeedSource
+	76, // 38: calferry.v1.PlanSubscriptionRequest.options:type_name -> calferry.v1.Options
+	39, // 39: calferry.v1.PlanSubscriptionResponse.sample:type_name -> calferry.v1.PlannedEvent
+	77, // 40: calferry.v1.PlanSubscriptionResponse.refresh_interval:type_name -> google.protobuf.Duration
+	1,  // 41: calferry.v1.BulkSubscriptionsRequest.action:type_name -> calferry.v1.BulkAction
+	81, // 42: calferry.v1.BulkSubscriptionsRequest.status:type_name -> calferry.v1.Status
+	3,  // 43: calferry.v1.RepairSubscriptionResponse.subscription:type_name -> calferry.v1.SubscriptionStatus
+	46, // 44: calferry.v1.ListQuarantinedResponse.events:type_name -> calferry.v1.QuarantinedEvent
+	79, // 45: calferry.v1.QuarantinedEvent.at:type_name -> google.protobuf.Timestamp
+	3,  // 46: calferry.v1.RetryQuarantinedResponse.subscription:type_name -> calferry.v1.SubscriptionStatus
+	51, // 47: calferry.v1.GetQueuesResponse.queues:type_name -> calferry.v1.Queue
+	52, // 48: calferry.v1.GetQueuesResponse.lanes:type_name -> calferry.v1.Lane
+	88, // 49: calferry.v1.GetQueuesResponse.throttles:type_name -> calferry.v1.Throttles
+	77, // 50: calferry.v1.Queue.oldest:type_name -> google.protobuf.Duration
+	79, // 51: calferry.v1.Lane.gate_until:type_name -> google.protobuf.Timestamp
+	77, // 52: calferry.v1.Lane.time_left:type_name -> google.protobuf.Duration
+	24, // 53: calferry.v1.CompleteConnectResponse.account:type_name -> calferry.v1.AccountStatus
+	59, // 54: calferry.v1.ListCalendarsResponse.calendars:type_name -> calferry.v1.CalendarStatus
+	59, // 55: calferry.v1.CreateCalendarResponse.calendar:type_name -> calferry.v1.CalendarStatus
+	66, // 56: calferry.v1.ImportConfigResponse.subscriptions:type_name -> calferry.v1.ImportedSubscription
+	2,  // 57: calferry.v1.ImportedSubscription.action:type_name -> calferry.v1.ImportAction
+	69, // 58: calferry.v1.TestAlertResponse.deliveries:type_name -> calferry.v1.AlertDelivery
+	72, // 59: calferry.v1.ListAuditResponse.entries:type_name -> calferry.v1.AuditEntry
+	79, // 60: calferry.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
+	79, // 61: calferry.v1.HoldDecisions.decided_at:type_name -> google.protobuf.Timestamp
+	4,  // 62: calferry.v1.CalferryService.ListSubscriptions:input_type -> calferry.v1.ListSubscriptionsRequest
+	6,  // 63: calferry.v1.CalferryService.GetSubscription:input_type -> calferry.v1.GetSubscriptionRequest
+	8,  // 64: calferry.v1.CalferryService.CreateSubscription:input_type -> calferry.v1.CreateSubscriptionRequest
+	10, // 65: calferry.v1.CalferryService.UpdateSubscription:input_type -> calferry.v1.UpdateSubscriptionRequest
+	12, // 66: calferry.v1.CalferryService.PauseSubscription:input_type -> calferry.v1.PauseSubscriptionRequest
+	14, // 67: calferry.v1.CalferryService.ResumeSubscription:input_type -> calferry.v1.ResumeSubscriptionRequest
+	16, // 68: calferry.v1.CalferryService.SyncSubscription:input_type -> calferry.v1.SyncSubscriptionRequest
+	18, // 69: calferry.v1.CalferryService.RemoveSubscription:input_type -> calferry.v1.RemoveSubscriptionRequest
+	20, // 70: calferry.v1.CalferryService.WatchSubscriptions:input_type -> calferry.v1.WatchSubscriptionsRequest
+	22, // 71: calferry.v1.CalferryService.ListReports:input_type -> calferry.v1.ListReportsRequest
+	25, // 72: calferry.v1.CalferryService.ListAccounts:input_type -> calferry.v1.ListAccountsRequest
+	27, // 73: calferry.v1.CalferryService.ConnectAccount:input_type -> calferry.v1.ConnectAccountRequest
+	29, // 74: calferry.v1.CalferryService.RemoveAccount:input_type -> calferry.v1.RemoveAccountRequest
+	31, // 75: calferry.v1.CalferryService.ListHolds:input_type -> calferry.v1.ListHoldsRequest
+	35, // 76: calferry.v1.CalferryService.DecideHold:input_type -> calferry.v1.DecideHoldRequest
+	37, // 77: calferry.v1.CalferryService.PlanSubscription:input_type -> calferry.v1.PlanSubscriptionRequest
+	40, // 78: calferry.v1.CalferryService.BulkSubscriptions:input_type -> calferry.v1.BulkSubscriptionsRequest
+	42, // 79: calferry.v1.CalferryService.RepairSubscription:input_type -> calferry.v1.RepairSubscriptionRequest
+	44, // 80: calferry.v1.CalferryService.ListQuarantined:input_type -> calferry.v1.ListQuarantinedRequest
+	47, // 81: calferry.v1.CalferryService.RetryQuarantined:input_type -> calferry.v1.RetryQuarantinedRequest
+	49, // 82: calferry.v1.CalferryService.GetQueues:input_type -> calferry.v1.GetQueuesRequest
+	53, // 83: calferry.v1.CalferryService.BeginConnect:input_type -> calferry.v1.BeginConnectRequest
+	55, // 84: calferry.v1.CalferryService.CompleteConnect:input_type -> calferry.v1.CompleteConnectRequest
+	57, // 85: calferry.v1.CalferryService.ListCalendars:input_type -> calferry.v1.ListCalendarsRequest
+	60, // 86: calferry.v1.CalferryService.CreateCalendar:input_type -> calferry.v1.CreateCalendarRequest
+	62, // 87: calferry.v1.CalferryService.ExportConfig:input_type -> calferry.v1.ExportConfigRequest
+	64, // 88: calferry.v1.CalferryService.ImportConfig:input_type -> calferry.v1.ImportConfigRequest
+	67, // 89: calferry.v1.CalferryService.TestAlert:input_type -> calferry.v1.TestAlertRequest
+	70, // 90: calferry.v1.CalferryService.ListAudit:input_type -> calferry.v1.ListAuditRequest
+	5,  // 91: calferry.v1.CalferryService.ListSubscriptions:output_type -> calferry.v1.ListSubscriptionsResponse
+	7,  // 92: calferry.v1.CalferryService.GetSubscription:output_type -> calferry.v1.GetSubscriptionResponse
+	9,  // 93: calferry.v1.CalferryService.CreateSubscription:output_type -> calferry.v1.CreateSubscriptionResponse
+	11, // 94: calferry.v1.CalferryService.UpdateSubscription:output_type -> calferry.v1.UpdateSubscriptionResponse
+	13, // 95: calferry.v1.CalferryService.PauseSubscription:output_type -> calferry.v1.PauseSubscriptionResponse
+	15, // 96: calferry.v1.CalferryService.ResumeSubscription:output_type -> calferry.v1.ResumeSubscriptionResponse
+	17, // 97: calferry.v1.CalferryService.SyncSubscription:output_type -> calferry.v1.SyncSubscriptionResponse
+	19, // 98: calferry.v1.CalferryService.RemoveSubscription:output_type -> calferry.v1.RemoveSubscriptionResponse
+	21, // 99: calferry.v1.CalferryService.WatchSubscriptions:output_type -> calferry.v1.WatchSubscriptionsResponse
+	23, // 100: calferry.v1.CalferryService.ListReports:output_type -> calferry.v1.ListReportsResponse
+	26, // 101: calferry.v1.CalferryService.ListAccounts:output_type -> calferry.v1.ListAccountsResponse
+	28, // 102: calferry.v1.CalferryService.ConnectAccount:output_type -> calferry.v1.ConnectAccountResponse
+	30, // 103: calferry.v1.CalferryService.RemoveAccount:output_type -> calferry.v1.RemoveAccountResponse
+	32, // 104: calferry.v1.CalferryService.ListHolds:output_type -> calferry.v1.ListHoldsResponse
+	36, // 105: calferry.v1.CalferryService.DecideHold:output_type -> calferry.v1.DecideHoldResponse
+	38, // 106: calferry.v1.CalferryService.PlanSubscription:output_type -> calferry.v1.PlanSubscriptionResponse
+	41, // 107: calferry.v1.CalferryService.BulkSubscriptions:output_type -> calferry.v1.BulkSubscriptionsResponse
+	43, // 108: calferry.v1.CalferryService.RepairSubscription:output_type -> calferry.v1.RepairSubscriptionResponse
+	45, // 109: calferry.v1.CalferryService.ListQuarantined:output_type -> calferry.v1.ListQuarantinedResponse
+	48, // 110: calferry.v1.CalferryService.RetryQuarantined:output_type -> calferry.v1.RetryQuarantinedResponse
+	50, // 111: calferry.v1.CalferryService.GetQueues:output_type -> calferry.v1.GetQueuesResponse
+	54, // 112: calferry.v1.CalferryService.BeginConnect:output_type -> calferry.v1.BeginConnectResponse
+	56, // 113: calferry.v1.CalferryService.CompleteConnect:output_type -> calferry.v1.CompleteConnectResponse
+	58, // 114: calferry.v1.CalferryService.ListCalendars:output_type -> calferry.v1.ListCalendarsResponse
+	61, // 115: calferry.v1.CalferryService.CreateCalendar:output_type -> calferry.v1.CreateCalendarResponse
+	63, // 116: calferry.v1.CalferryService.ExportConfig:output_type -> calferry.v1.ExportConfigResponse
+	65, // 117: calferry.v1.CalferryService.ImportConfig:output_type -> calferry.v1.ImportConfigResponse
+	68, // 118: calferry.v1.CalferryService.TestAlert:output_type -> calferry.v1.TestAlertResponse
+	71, // 119: calferry.v1.CalferryService.ListAudit:output_type -> calferry.v1.ListAuditResponse
+	91, // [91:120] is the sub-list for method output_type
+	62, // [62:91] is the sub-list for method input_type
+	62, // [62:62] is the sub-list for extension type_name
+	62, // [62:62] is the sub-list for extension extendee
+	0,  // [0:62] is the sub-list for field type_name
 }
 
 func init() { file_calferry_v1_api_proto_init() }
@@ -2304,6 +5153,7 @@ func file_calferry_v1_api_proto_init() {
 		return
 	}
 	file_calferry_v1_health_proto_init()
+	file_calferry_v1_ledger_proto_init()
 	file_calferry_v1_registry_proto_init()
 	file_calferry_v1_report_proto_init()
 	type x struct{}
@@ -2311,8 +5161,8 @@ func file_calferry_v1_api_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_calferry_v1_api_proto_rawDesc), len(file_calferry_v1_api_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   35,
+			NumEnums:      3,
+			NumMessages:   72,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

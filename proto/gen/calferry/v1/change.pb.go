@@ -234,7 +234,9 @@ type Change struct {
 	// Key from which the event id is derived, when it is not key (reissued UIDs keep their ids).
 	IdKey string `protobuf:"bytes,12,opt,name=id_key,json=idKey,proto3" json:"id_key,omitempty"`
 	// When the event, or the next instance of the series, starts: soonest first.
-	NextStart     *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=next_start,json=nextStart,proto3" json:"next_start,omitempty"`
+	NextStart *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=next_start,json=nextStart,proto3" json:"next_start,omitempty"`
+	// Hash of the key, for the deletion of an event that only a repair knows: key is empty.
+	KeyHash       []byte `protobuf:"bytes,14,opt,name=key_hash,json=keyHash,proto3" json:"key_hash,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -360,6 +362,13 @@ func (x *Change) GetNextStart() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Change) GetKeyHash() []byte {
+	if x != nil {
+		return x.KeyHash
+	}
+	return nil
+}
+
 // ChangeSet is everything that a subscription still has to write, soonest first.
 type ChangeSet struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -379,7 +388,10 @@ type ChangeSet struct {
 	// What kind of turn this is.
 	Kind ChangeSetKind `protobuf:"varint,9,opt,name=kind,proto3,enum=calferry.v1.ChangeSetKind" json:"kind,omitempty"`
 	// Whether the feed's version replaces deletions that the user made in Google.
-	FeedWins      bool `protobuf:"varint,10,opt,name=feed_wins,json=feedWins,proto3" json:"feed_wins,omitempty"`
+	FeedWins bool `protobuf:"varint,10,opt,name=feed_wins,json=feedWins,proto3" json:"feed_wins,omitempty"`
+	// Number of the repair that this turn does, and whether it takes over the events that GAS-ICS-Sync made.
+	Repair        uint32 `protobuf:"varint,11,opt,name=repair,proto3" json:"repair,omitempty"`
+	Adopt         bool   `protobuf:"varint,12,opt,name=adopt,proto3" json:"adopt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -484,6 +496,20 @@ func (x *ChangeSet) GetFeedWins() bool {
 	return false
 }
 
+func (x *ChangeSet) GetRepair() uint32 {
+	if x != nil {
+		return x.Repair
+	}
+	return 0
+}
+
+func (x *ChangeSet) GetAdopt() bool {
+	if x != nil {
+		return x.Adopt
+	}
+	return false
+}
+
 var File_calferry_v1_change_proto protoreflect.FileDescriptor
 
 const file_calferry_v1_change_proto_rawDesc = "" +
@@ -495,7 +521,7 @@ const file_calferry_v1_change_proto_rawDesc = "" +
 	"calendarId\x12\x18\n" +
 	"\aproject\x18\x03 \x01(\tR\aproject\x12\x1b\n" +
 	"\tpace_user\x18\x04 \x01(\tR\bpaceUser\x12'\n" +
-	"\x0fremembered_pace\x18\x05 \x01(\x01R\x0erememberedPace\"\xd9\x03\n" +
+	"\x0fremembered_pace\x18\x05 \x01(\x01R\x0erememberedPace\"\xf4\x03\n" +
 	"\x06Change\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x1f\n" +
 	"\x02op\x18\x02 \x01(\x0e2\x0f.calferry.v1.OpR\x02op\x12\x1f\n" +
@@ -513,7 +539,8 @@ const file_calferry_v1_change_proto_rawDesc = "" +
 	"\fsealed_title\x18\v \x01(\fR\vsealedTitle\x12\x15\n" +
 	"\x06id_key\x18\f \x01(\tR\x05idKey\x129\n" +
 	"\n" +
-	"next_start\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\tnextStart\"\xed\x02\n" +
+	"next_start\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\tnextStart\x12\x19\n" +
+	"\bkey_hash\x18\x0e \x01(\fR\akeyHash\"\x9b\x03\n" +
 	"\tChangeSet\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\"\n" +
 	"\fsubscription\x18\x02 \x01(\tR\fsubscription\x12\x12\n" +
@@ -526,7 +553,9 @@ const file_calferry_v1_change_proto_rawDesc = "" +
 	"created_at\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x12.\n" +
 	"\x04kind\x18\t \x01(\x0e2\x1a.calferry.v1.ChangeSetKindR\x04kind\x12\x1b\n" +
 	"\tfeed_wins\x18\n" +
-	" \x01(\bR\bfeedWins*6\n" +
+	" \x01(\bR\bfeedWins\x12\x16\n" +
+	"\x06repair\x18\v \x01(\rR\x06repair\x12\x14\n" +
+	"\x05adopt\x18\f \x01(\bR\x05adopt*6\n" +
 	"\x02Op\x12\x12\n" +
 	"\x0eOP_UNSPECIFIED\x10\x00\x12\r\n" +
 	"\tOP_UPSERT\x10\x01\x12\r\n" +

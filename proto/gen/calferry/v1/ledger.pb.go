@@ -218,7 +218,12 @@ type Head struct {
 	// Removal: the subscription is being taken down.
 	Removing bool `protobuf:"varint,17,opt,name=removing,proto3" json:"removing,omitempty"`
 	// How often the feed asked to be read when it was read last; unset when it did not say.
-	FeedInterval  *durationpb.Duration `protobuf:"bytes,18,opt,name=feed_interval,json=feedInterval,proto3" json:"feed_interval,omitempty"`
+	FeedInterval *durationpb.Duration `protobuf:"bytes,18,opt,name=feed_interval,json=feedInterval,proto3" json:"feed_interval,omitempty"`
+	// Repairs and retries of quarantined events that are done; the subscription says how many were asked for.
+	Repaired uint32 `protobuf:"varint,19,opt,name=repaired,proto3" json:"repaired,omitempty"`
+	Retried  uint32 `protobuf:"varint,20,opt,name=retried,proto3" json:"retried,omitempty"`
+	// Where the feed has moved for good: an address sealed with the feed key.
+	SealedMoved   []byte `protobuf:"bytes,21,opt,name=sealed_moved,json=sealedMoved,proto3" json:"sealed_moved,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -375,6 +380,27 @@ func (x *Head) GetRemoving() bool {
 func (x *Head) GetFeedInterval() *durationpb.Duration {
 	if x != nil {
 		return x.FeedInterval
+	}
+	return nil
+}
+
+func (x *Head) GetRepaired() uint32 {
+	if x != nil {
+		return x.Repaired
+	}
+	return 0
+}
+
+func (x *Head) GetRetried() uint32 {
+	if x != nil {
+		return x.Retried
+	}
+	return 0
+}
+
+func (x *Head) GetSealedMoved() []byte {
+	if x != nil {
+		return x.SealedMoved
 	}
 	return nil
 }
@@ -983,7 +1009,11 @@ type Entry struct {
 	WrittenAt *timestamppb.Timestamp `protobuf:"bytes,17,opt,name=written_at,json=writtenAt,proto3" json:"written_at,omitempty"`
 	// Print of the status, colour and reminders that we wrote last (see pkg/gcal): an update leaves
 	// those of them out that the feed did not change, so that the user's own stay.
-	Personal      []byte `protobuf:"bytes,18,opt,name=personal,proto3" json:"personal,omitempty"`
+	Personal []byte `protobuf:"bytes,18,opt,name=personal,proto3" json:"personal,omitempty"`
+	// Hash of the key, for an entry that was rebuilt from Google: key is empty until the feed names it.
+	KeyHash []byte `protobuf:"bytes,19,opt,name=key_hash,json=keyHash,proto3" json:"key_hash,omitempty"`
+	// The same of its master, for a rebuilt override.
+	MasterKeyHash []byte `protobuf:"bytes,20,opt,name=master_key_hash,json=masterKeyHash,proto3" json:"master_key_hash,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1144,11 +1174,25 @@ func (x *Entry) GetPersonal() []byte {
 	return nil
 }
 
+func (x *Entry) GetKeyHash() []byte {
+	if x != nil {
+		return x.KeyHash
+	}
+	return nil
+}
+
+func (x *Entry) GetMasterKeyHash() []byte {
+	if x != nil {
+		return x.MasterKeyHash
+	}
+	return nil
+}
+
 var File_calferry_v1_ledger_proto protoreflect.FileDescriptor
 
 const file_calferry_v1_ledger_proto_rawDesc = "" +
 	"\n" +
-	"\x18calferry/v1/ledger.proto\x12\vcalferry.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa2\x05\n" +
+	"\x18calferry/v1/ledger.proto\x12\vcalferry.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xfb\x05\n" +
 	"\x04Head\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x12\n" +
 	"\x04sync\x18\x02 \x01(\x04R\x04sync\x12\x18\n" +
@@ -1171,7 +1215,10 @@ const file_calferry_v1_ledger_proto_rawDesc = "" +
 	"\bidentity\x18\x0f \x01(\x0e2\x15.calferry.v1.IdentityR\bidentity\x126\n" +
 	"\areissue\x18\x10 \x01(\v2\x1c.calferry.v1.ReissueEvidenceR\areissue\x12\x1a\n" +
 	"\bremoving\x18\x11 \x01(\bR\bremoving\x12>\n" +
-	"\rfeed_interval\x18\x12 \x01(\v2\x19.google.protobuf.DurationR\ffeedInterval\"E\n" +
+	"\rfeed_interval\x18\x12 \x01(\v2\x19.google.protobuf.DurationR\ffeedInterval\x12\x1a\n" +
+	"\brepaired\x18\x13 \x01(\rR\brepaired\x12\x18\n" +
+	"\aretried\x18\x14 \x01(\rR\aretried\x12!\n" +
+	"\fsealed_moved\x18\x15 \x01(\fR\vsealedMoved\"E\n" +
 	"\x0fReissueEvidence\x12\x1a\n" +
 	"\breissued\x18\x01 \x01(\rR\breissued\x12\x16\n" +
 	"\x06stable\x18\x02 \x01(\rR\x06stable\"\x8c\x01\n" +
@@ -1215,7 +1262,7 @@ const file_calferry_v1_ledger_proto_rawDesc = "" +
 	"\fuser_deleted\x18\v \x01(\rR\vuserDeleted\"N\n" +
 	"\x04Page\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12,\n" +
-	"\aentries\x18\x02 \x03(\v2\x12.calferry.v1.EntryR\aentries\"\x90\x05\n" +
+	"\aentries\x18\x02 \x03(\v2\x12.calferry.v1.EntryR\aentries\"\xd3\x05\n" +
 	"\x05Entry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12-\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x17.calferry.v1.EntryStateR\x05state\x12!\n" +
@@ -1237,7 +1284,9 @@ const file_calferry_v1_ledger_proto_rawDesc = "" +
 	"\binstance\x18\x10 \x01(\tR\binstance\x129\n" +
 	"\n" +
 	"written_at\x18\x11 \x01(\v2\x1a.google.protobuf.TimestampR\twrittenAt\x12\x1a\n" +
-	"\bpersonal\x18\x12 \x01(\fR\bpersonal*L\n" +
+	"\bpersonal\x18\x12 \x01(\fR\bpersonal\x12\x19\n" +
+	"\bkey_hash\x18\x13 \x01(\fR\akeyHash\x12&\n" +
+	"\x0fmaster_key_hash\x18\x14 \x01(\fR\rmasterKeyHash*L\n" +
 	"\bIdentity\x12\x18\n" +
 	"\x14IDENTITY_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fIDENTITY_UID\x10\x01\x12\x14\n" +

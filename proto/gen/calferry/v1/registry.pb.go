@@ -362,7 +362,15 @@ type Subscription struct {
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
 	UpdatedAt *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
 	// Whether the fetcher may read this feed from a file or a private address (one-shot syncs, make run).
-	LocalFeed     bool `protobuf:"varint,13,opt,name=local_feed,json=localFeed,proto3" json:"local_feed,omitempty"`
+	LocalFeed bool `protobuf:"varint,13,opt,name=local_feed,json=localFeed,proto3" json:"local_feed,omitempty"`
+	// How often a repair was asked for: one is due while the ledger's head has been repaired less often.
+	Repairs uint32 `protobuf:"varint,14,opt,name=repairs,proto3" json:"repairs,omitempty"`
+	// Whether a repair also takes over the events that GAS-ICS-Sync made.
+	Adopt bool `protobuf:"varint,15,opt,name=adopt,proto3" json:"adopt,omitempty"`
+	// Whether Google holds events of ours: a missing ledger is then repaired, never taken for empty.
+	Wrote bool `protobuf:"varint,16,opt,name=wrote,proto3" json:"wrote,omitempty"`
+	// How often quarantined events were asked to be tried again: they are while the head has retried less often.
+	Retries       uint32 `protobuf:"varint,17,opt,name=retries,proto3" json:"retries,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -486,6 +494,34 @@ func (x *Subscription) GetLocalFeed() bool {
 		return x.LocalFeed
 	}
 	return false
+}
+
+func (x *Subscription) GetRepairs() uint32 {
+	if x != nil {
+		return x.Repairs
+	}
+	return 0
+}
+
+func (x *Subscription) GetAdopt() bool {
+	if x != nil {
+		return x.Adopt
+	}
+	return false
+}
+
+func (x *Subscription) GetWrote() bool {
+	if x != nil {
+		return x.Wrote
+	}
+	return false
+}
+
+func (x *Subscription) GetRetries() uint32 {
+	if x != nil {
+		return x.Retries
+	}
+	return 0
 }
 
 // FeedSource holds what must not be seen.
@@ -834,8 +870,14 @@ type Account struct {
 	SealedCredential []byte                 `protobuf:"bytes,9,opt,name=sealed_credential,json=sealedCredential,proto3" json:"sealed_credential,omitempty"`
 	ConnectedAt      *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=connected_at,json=connectedAt,proto3" json:"connected_at,omitempty"`
 	Reason           string                 `protobuf:"bytes,11,opt,name=reason,proto3" json:"reason,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// When the grant is expected to end, for OAuth clients whose consent screen is in testing; unset otherwise.
+	GrantEndsAt *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=grant_ends_at,json=grantEndsAt,proto3" json:"grant_ends_at,omitempty"`
+	// Name that the owner gave the account.
+	Name string `protobuf:"bytes,13,opt,name=name,proto3" json:"name,omitempty"`
+	// Calendars whose creation was asked of Google, recorded before the request: creating is not idempotent.
+	CalendarIntents []*CalendarIntent `protobuf:"bytes,14,rep,name=calendar_intents,json=calendarIntents,proto3" json:"calendar_intents,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Account) Reset() {
@@ -945,6 +987,96 @@ func (x *Account) GetReason() string {
 	return ""
 }
 
+func (x *Account) GetGrantEndsAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.GrantEndsAt
+	}
+	return nil
+}
+
+func (x *Account) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Account) GetCalendarIntents() []*CalendarIntent {
+	if x != nil {
+		return x.CalendarIntents
+	}
+	return nil
+}
+
+// CalendarIntent says that a calendar with this summary was asked of Google.
+type CalendarIntent struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Token         string                 `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`
+	Summary       string                 `protobuf:"bytes,2,opt,name=summary,proto3" json:"summary,omitempty"`
+	TimeZone      string                 `protobuf:"bytes,3,opt,name=time_zone,json=timeZone,proto3" json:"time_zone,omitempty"`
+	At            *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=at,proto3" json:"at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CalendarIntent) Reset() {
+	*x = CalendarIntent{}
+	mi := &file_calferry_v1_registry_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CalendarIntent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CalendarIntent) ProtoMessage() {}
+
+func (x *CalendarIntent) ProtoReflect() protoreflect.Message {
+	mi := &file_calferry_v1_registry_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CalendarIntent.ProtoReflect.Descriptor instead.
+func (*CalendarIntent) Descriptor() ([]byte, []int) {
+	return file_calferry_v1_registry_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *CalendarIntent) GetToken() string {
+	if x != nil {
+		return x.Token
+	}
+	return ""
+}
+
+func (x *CalendarIntent) GetSummary() string {
+	if x != nil {
+		return x.Summary
+	}
+	return ""
+}
+
+func (x *CalendarIntent) GetTimeZone() string {
+	if x != nil {
+		return x.TimeZone
+	}
+	return ""
+}
+
+func (x *CalendarIntent) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
 // Credential holds what must not be seen.
 type Credential struct {
 	state              protoimpl.MessageState `protogen:"open.v1"`
@@ -961,7 +1093,7 @@ type Credential struct {
 
 func (x *Credential) Reset() {
 	*x = Credential{}
-	mi := &file_calferry_v1_registry_proto_msgTypes[5]
+	mi := &file_calferry_v1_registry_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -973,7 +1105,7 @@ func (x *Credential) String() string {
 func (*Credential) ProtoMessage() {}
 
 func (x *Credential) ProtoReflect() protoreflect.Message {
-	mi := &file_calferry_v1_registry_proto_msgTypes[5]
+	mi := &file_calferry_v1_registry_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -986,7 +1118,7 @@ func (x *Credential) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Credential.ProtoReflect.Descriptor instead.
 func (*Credential) Descriptor() ([]byte, []int) {
-	return file_calferry_v1_registry_proto_rawDescGZIP(), []int{5}
+	return file_calferry_v1_registry_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Credential) GetAccessToken() string {
@@ -1050,7 +1182,7 @@ type TokenRequest struct {
 
 func (x *TokenRequest) Reset() {
 	*x = TokenRequest{}
-	mi := &file_calferry_v1_registry_proto_msgTypes[6]
+	mi := &file_calferry_v1_registry_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1062,7 +1194,7 @@ func (x *TokenRequest) String() string {
 func (*TokenRequest) ProtoMessage() {}
 
 func (x *TokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_calferry_v1_registry_proto_msgTypes[6]
+	mi := &file_calferry_v1_registry_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1075,7 +1207,7 @@ func (x *TokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokenRequest.ProtoReflect.Descriptor instead.
 func (*TokenRequest) Descriptor() ([]byte, []int) {
-	return file_calferry_v1_registry_proto_rawDescGZIP(), []int{6}
+	return file_calferry_v1_registry_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *TokenRequest) GetAccount() string {
@@ -1105,7 +1237,7 @@ type TokenReply struct {
 
 func (x *TokenReply) Reset() {
 	*x = TokenReply{}
-	mi := &file_calferry_v1_registry_proto_msgTypes[7]
+	mi := &file_calferry_v1_registry_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1117,7 +1249,7 @@ func (x *TokenReply) String() string {
 func (*TokenReply) ProtoMessage() {}
 
 func (x *TokenReply) ProtoReflect() protoreflect.Message {
-	mi := &file_calferry_v1_registry_proto_msgTypes[7]
+	mi := &file_calferry_v1_registry_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1130,7 +1262,7 @@ func (x *TokenReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokenReply.ProtoReflect.Descriptor instead.
 func (*TokenReply) Descriptor() ([]byte, []int) {
-	return file_calferry_v1_registry_proto_rawDescGZIP(), []int{7}
+	return file_calferry_v1_registry_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *TokenReply) GetAccessToken() string {
@@ -1165,7 +1297,7 @@ var File_calferry_v1_registry_proto protoreflect.FileDescriptor
 
 const file_calferry_v1_registry_proto_rawDesc = "" +
 	"\n" +
-	"\x1acalferry/v1/registry.proto\x12\vcalferry.v1\x1a\x18calferry/v1/change.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x99\x04\n" +
+	"\x1acalferry/v1/registry.proto\x12\vcalferry.v1\x1a\x18calferry/v1/change.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf9\x04\n" +
 	"\fSubscription\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x12\n" +
@@ -1185,7 +1317,11 @@ const file_calferry_v1_registry_proto_rawDesc = "" +
 	"\n" +
 	"updated_at\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\tupdatedAt\x12\x1d\n" +
 	"\n" +
-	"local_feed\x18\r \x01(\bR\tlocalFeed\"\xaa\x01\n" +
+	"local_feed\x18\r \x01(\bR\tlocalFeed\x12\x18\n" +
+	"\arepairs\x18\x0e \x01(\rR\arepairs\x12\x14\n" +
+	"\x05adopt\x18\x0f \x01(\bR\x05adopt\x12\x14\n" +
+	"\x05wrote\x18\x10 \x01(\bR\x05wrote\x12\x18\n" +
+	"\aretries\x18\x11 \x01(\rR\aretries\"\xaa\x01\n" +
 	"\n" +
 	"FeedSource\x12\x10\n" +
 	"\x03url\x18\x01 \x01(\tR\x03url\x12\x12\n" +
@@ -1220,7 +1356,7 @@ const file_calferry_v1_registry_proto_rawDesc = "" +
 	"\x04mode\x18\x01 \x01(\x0e2\x17.calferry.v1.FilterModeR\x04mode\x12\x14\n" +
 	"\x05field\x18\x02 \x01(\tR\x05field\x12.\n" +
 	"\x05match\x18\x03 \x01(\x0e2\x18.calferry.v1.FilterMatchR\x05match\x12\x14\n" +
-	"\x05value\x18\x04 \x01(\tR\x05value\"\xfd\x02\n" +
+	"\x05value\x18\x04 \x01(\tR\x05value\"\x99\x04\n" +
 	"\aAccount\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12,\n" +
@@ -1234,7 +1370,15 @@ const file_calferry_v1_registry_proto_rawDesc = "" +
 	"\x11sealed_credential\x18\t \x01(\fR\x10sealedCredential\x12=\n" +
 	"\fconnected_at\x18\n" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\vconnectedAt\x12\x16\n" +
-	"\x06reason\x18\v \x01(\tR\x06reason\"\xff\x01\n" +
+	"\x06reason\x18\v \x01(\tR\x06reason\x12>\n" +
+	"\rgrant_ends_at\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\vgrantEndsAt\x12\x12\n" +
+	"\x04name\x18\r \x01(\tR\x04name\x12F\n" +
+	"\x10calendar_intents\x18\x0e \x03(\v2\x1b.calferry.v1.CalendarIntentR\x0fcalendarIntents\"\x89\x01\n" +
+	"\x0eCalendarIntent\x12\x14\n" +
+	"\x05token\x18\x01 \x01(\tR\x05token\x12\x18\n" +
+	"\asummary\x18\x02 \x01(\tR\asummary\x12\x1b\n" +
+	"\ttime_zone\x18\x03 \x01(\tR\btimeZone\x12*\n" +
+	"\x02at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\"\xff\x01\n" +
 	"\n" +
 	"Credential\x12!\n" +
 	"\faccess_token\x18\x01 \x01(\tR\vaccessToken\x12#\n" +
@@ -1300,7 +1444,7 @@ func file_calferry_v1_registry_proto_rawDescGZIP() []byte {
 }
 
 var file_calferry_v1_registry_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_calferry_v1_registry_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_calferry_v1_registry_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_calferry_v1_registry_proto_goTypes = []any{
 	(SubscriptionState)(0),        // 0: calferry.v1.SubscriptionState
 	(FilterMode)(0),               // 1: calferry.v1.FilterMode
@@ -1313,33 +1457,37 @@ var file_calferry_v1_registry_proto_goTypes = []any{
 	(*Options)(nil),               // 8: calferry.v1.Options
 	(*Filter)(nil),                // 9: calferry.v1.Filter
 	(*Account)(nil),               // 10: calferry.v1.Account
-	(*Credential)(nil),            // 11: calferry.v1.Credential
-	(*TokenRequest)(nil),          // 12: calferry.v1.TokenRequest
-	(*TokenReply)(nil),            // 13: calferry.v1.TokenReply
-	(*Target)(nil),                // 14: calferry.v1.Target
-	(*durationpb.Duration)(nil),   // 15: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 16: google.protobuf.Timestamp
+	(*CalendarIntent)(nil),        // 11: calferry.v1.CalendarIntent
+	(*Credential)(nil),            // 12: calferry.v1.Credential
+	(*TokenRequest)(nil),          // 13: calferry.v1.TokenRequest
+	(*TokenReply)(nil),            // 14: calferry.v1.TokenReply
+	(*Target)(nil),                // 15: calferry.v1.Target
+	(*durationpb.Duration)(nil),   // 16: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 17: google.protobuf.Timestamp
 }
 var file_calferry_v1_registry_proto_depIdxs = []int32{
 	0,  // 0: calferry.v1.Subscription.state:type_name -> calferry.v1.SubscriptionState
-	14, // 1: calferry.v1.Subscription.target:type_name -> calferry.v1.Target
+	15, // 1: calferry.v1.Subscription.target:type_name -> calferry.v1.Target
 	8,  // 2: calferry.v1.Subscription.options:type_name -> calferry.v1.Options
-	15, // 3: calferry.v1.Subscription.interval:type_name -> google.protobuf.Duration
-	16, // 4: calferry.v1.Subscription.created_at:type_name -> google.protobuf.Timestamp
-	16, // 5: calferry.v1.Subscription.updated_at:type_name -> google.protobuf.Timestamp
+	16, // 3: calferry.v1.Subscription.interval:type_name -> google.protobuf.Duration
+	17, // 4: calferry.v1.Subscription.created_at:type_name -> google.protobuf.Timestamp
+	17, // 5: calferry.v1.Subscription.updated_at:type_name -> google.protobuf.Timestamp
 	9,  // 6: calferry.v1.Options.filters:type_name -> calferry.v1.Filter
 	1,  // 7: calferry.v1.Filter.mode:type_name -> calferry.v1.FilterMode
 	2,  // 8: calferry.v1.Filter.match:type_name -> calferry.v1.FilterMatch
 	3,  // 9: calferry.v1.Account.kind:type_name -> calferry.v1.AccountKind
 	4,  // 10: calferry.v1.Account.state:type_name -> calferry.v1.AccountState
-	16, // 11: calferry.v1.Account.connected_at:type_name -> google.protobuf.Timestamp
-	16, // 12: calferry.v1.TokenReply.expires_at:type_name -> google.protobuf.Timestamp
-	5,  // 13: calferry.v1.TokenReply.error:type_name -> calferry.v1.TokenError
-	14, // [14:14] is the sub-list for method output_type
-	14, // [14:14] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	17, // 11: calferry.v1.Account.connected_at:type_name -> google.protobuf.Timestamp
+	17, // 12: calferry.v1.Account.grant_ends_at:type_name -> google.protobuf.Timestamp
+	11, // 13: calferry.v1.Account.calendar_intents:type_name -> calferry.v1.CalendarIntent
+	17, // 14: calferry.v1.CalendarIntent.at:type_name -> google.protobuf.Timestamp
+	17, // 15: calferry.v1.TokenReply.expires_at:type_name -> google.protobuf.Timestamp
+	5,  // 16: calferry.v1.TokenReply.error:type_name -> calferry.v1.TokenError
+	17, // [17:17] is the sub-list for method output_type
+	17, // [17:17] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_calferry_v1_registry_proto_init() }
@@ -1354,7 +1502,7 @@ func file_calferry_v1_registry_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_calferry_v1_registry_proto_rawDesc), len(file_calferry_v1_registry_proto_rawDesc)),
 			NumEnums:      6,
-			NumMessages:   8,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

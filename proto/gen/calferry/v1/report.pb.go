@@ -551,7 +551,15 @@ type TurnReport struct {
 	At          *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=at,proto3" json:"at,omitempty"`
 	Took        *durationpb.Duration   `protobuf:"bytes,15,opt,name=took,proto3" json:"took,omitempty"`
 	// Which writer.
-	Worker        string `protobuf:"bytes,16,opt,name=worker,proto3" json:"worker,omitempty"`
+	Worker string `protobuf:"bytes,16,opt,name=worker,proto3" json:"worker,omitempty"`
+	// Time that the remaining writes need; unset when nobody can say yet.
+	TimeLeft *durationpb.Duration `protobuf:"bytes,17,opt,name=time_left,json=timeLeft,proto3" json:"time_left,omitempty"`
+	// Until when the calendar's gate is closed; unset when it is open.
+	GateUntil *timestamppb.Timestamp `protobuf:"bytes,18,opt,name=gate_until,json=gateUntil,proto3" json:"gate_until,omitempty"`
+	// What was asked of Google so far, and what may be.
+	Budget *Budget `protobuf:"bytes,19,opt,name=budget,proto3" json:"budget,omitempty"`
+	// When the soonest event that still waits starts.
+	NextWaiting   *timestamppb.Timestamp `protobuf:"bytes,20,opt,name=next_waiting,json=nextWaiting,proto3" json:"next_waiting,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -698,6 +706,162 @@ func (x *TurnReport) GetWorker() string {
 	return ""
 }
 
+func (x *TurnReport) GetTimeLeft() *durationpb.Duration {
+	if x != nil {
+		return x.TimeLeft
+	}
+	return nil
+}
+
+func (x *TurnReport) GetGateUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.GateUntil
+	}
+	return nil
+}
+
+func (x *TurnReport) GetBudget() *Budget {
+	if x != nil {
+		return x.Budget
+	}
+	return nil
+}
+
+func (x *TurnReport) GetNextWaiting() *timestamppb.Timestamp {
+	if x != nil {
+		return x.NextWaiting
+	}
+	return nil
+}
+
+// Budget counts what was asked of Google for one user and one project, and what may be.
+type Budget struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
+	User    string                 `protobuf:"bytes,2,opt,name=user,proto3" json:"user,omitempty"`
+	// Units within the last 60 s, and how many are allowed in them.
+	UserMinute         uint32 `protobuf:"varint,3,opt,name=user_minute,json=userMinute,proto3" json:"user_minute,omitempty"`
+	UserMinuteLimit    uint32 `protobuf:"varint,4,opt,name=user_minute_limit,json=userMinuteLimit,proto3" json:"user_minute_limit,omitempty"`
+	ProjectMinute      uint32 `protobuf:"varint,5,opt,name=project_minute,json=projectMinute,proto3" json:"project_minute,omitempty"`
+	ProjectMinuteLimit uint32 `protobuf:"varint,6,opt,name=project_minute_limit,json=projectMinuteLimit,proto3" json:"project_minute_limit,omitempty"`
+	// Requests since midnight Pacific time, and how many are free in a day.
+	UserDay         uint64                 `protobuf:"varint,7,opt,name=user_day,json=userDay,proto3" json:"user_day,omitempty"`
+	ProjectDay      uint64                 `protobuf:"varint,8,opt,name=project_day,json=projectDay,proto3" json:"project_day,omitempty"`
+	ProjectDayLimit uint64                 `protobuf:"varint,9,opt,name=project_day_limit,json=projectDayLimit,proto3" json:"project_day_limit,omitempty"`
+	At              *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=at,proto3" json:"at,omitempty"`
+	// Whether only near-term events are written, because the day's share is used up.
+	NearTermOnly  bool `protobuf:"varint,11,opt,name=near_term_only,json=nearTermOnly,proto3" json:"near_term_only,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Budget) Reset() {
+	*x = Budget{}
+	mi := &file_calferry_v1_report_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Budget) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Budget) ProtoMessage() {}
+
+func (x *Budget) ProtoReflect() protoreflect.Message {
+	mi := &file_calferry_v1_report_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Budget.ProtoReflect.Descriptor instead.
+func (*Budget) Descriptor() ([]byte, []int) {
+	return file_calferry_v1_report_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Budget) GetProject() string {
+	if x != nil {
+		return x.Project
+	}
+	return ""
+}
+
+func (x *Budget) GetUser() string {
+	if x != nil {
+		return x.User
+	}
+	return ""
+}
+
+func (x *Budget) GetUserMinute() uint32 {
+	if x != nil {
+		return x.UserMinute
+	}
+	return 0
+}
+
+func (x *Budget) GetUserMinuteLimit() uint32 {
+	if x != nil {
+		return x.UserMinuteLimit
+	}
+	return 0
+}
+
+func (x *Budget) GetProjectMinute() uint32 {
+	if x != nil {
+		return x.ProjectMinute
+	}
+	return 0
+}
+
+func (x *Budget) GetProjectMinuteLimit() uint32 {
+	if x != nil {
+		return x.ProjectMinuteLimit
+	}
+	return 0
+}
+
+func (x *Budget) GetUserDay() uint64 {
+	if x != nil {
+		return x.UserDay
+	}
+	return 0
+}
+
+func (x *Budget) GetProjectDay() uint64 {
+	if x != nil {
+		return x.ProjectDay
+	}
+	return 0
+}
+
+func (x *Budget) GetProjectDayLimit() uint64 {
+	if x != nil {
+		return x.ProjectDayLimit
+	}
+	return 0
+}
+
+func (x *Budget) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *Budget) GetNearTermOnly() bool {
+	if x != nil {
+		return x.NearTermOnly
+	}
+	return false
+}
+
 // Report is one message on the REPORTS stream.
 type Report struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -712,7 +876,7 @@ type Report struct {
 
 func (x *Report) Reset() {
 	*x = Report{}
-	mi := &file_calferry_v1_report_proto_msgTypes[3]
+	mi := &file_calferry_v1_report_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -724,7 +888,7 @@ func (x *Report) String() string {
 func (*Report) ProtoMessage() {}
 
 func (x *Report) ProtoReflect() protoreflect.Message {
-	mi := &file_calferry_v1_report_proto_msgTypes[3]
+	mi := &file_calferry_v1_report_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -737,7 +901,7 @@ func (x *Report) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Report.ProtoReflect.Descriptor instead.
 func (*Report) Descriptor() ([]byte, []int) {
-	return file_calferry_v1_report_proto_rawDescGZIP(), []int{3}
+	return file_calferry_v1_report_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Report) GetKind() isReport_Kind {
@@ -820,7 +984,7 @@ const file_calferry_v1_report_proto_rawDesc = "" +
 	"\bcalendar\x18\x01 \x01(\rR\bcalendar\x12\x12\n" +
 	"\x04user\x18\x02 \x01(\rR\x04user\x12\x18\n" +
 	"\aproject\x18\x03 \x01(\rR\aproject\x12\x14\n" +
-	"\x05usage\x18\x04 \x01(\rR\x05usage\"\xee\x04\n" +
+	"\x05usage\x18\x04 \x01(\rR\x05usage\"\xcd\x06\n" +
 	"\n" +
 	"TurnReport\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\"\n" +
@@ -841,7 +1005,27 @@ const file_calferry_v1_report_proto_rawDesc = "" +
 	"\vquarantined\x18\r \x03(\v2\x18.calferry.v1.QuarantinedR\vquarantined\x12*\n" +
 	"\x02at\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12-\n" +
 	"\x04took\x18\x0f \x01(\v2\x19.google.protobuf.DurationR\x04took\x12\x16\n" +
-	"\x06worker\x18\x10 \x01(\tR\x06worker\"n\n" +
+	"\x06worker\x18\x10 \x01(\tR\x06worker\x126\n" +
+	"\ttime_left\x18\x11 \x01(\v2\x19.google.protobuf.DurationR\btimeLeft\x129\n" +
+	"\n" +
+	"gate_until\x18\x12 \x01(\v2\x1a.google.protobuf.TimestampR\tgateUntil\x12+\n" +
+	"\x06budget\x18\x13 \x01(\v2\x13.calferry.v1.BudgetR\x06budget\x12=\n" +
+	"\fnext_waiting\x18\x14 \x01(\v2\x1a.google.protobuf.TimestampR\vnextWaiting\"\x96\x03\n" +
+	"\x06Budget\x12\x18\n" +
+	"\aproject\x18\x01 \x01(\tR\aproject\x12\x12\n" +
+	"\x04user\x18\x02 \x01(\tR\x04user\x12\x1f\n" +
+	"\vuser_minute\x18\x03 \x01(\rR\n" +
+	"userMinute\x12*\n" +
+	"\x11user_minute_limit\x18\x04 \x01(\rR\x0fuserMinuteLimit\x12%\n" +
+	"\x0eproject_minute\x18\x05 \x01(\rR\rprojectMinute\x120\n" +
+	"\x14project_minute_limit\x18\x06 \x01(\rR\x12projectMinuteLimit\x12\x19\n" +
+	"\buser_day\x18\a \x01(\x04R\auserDay\x12\x1f\n" +
+	"\vproject_day\x18\b \x01(\x04R\n" +
+	"projectDay\x12*\n" +
+	"\x11project_day_limit\x18\t \x01(\x04R\x0fprojectDayLimit\x12*\n" +
+	"\x02at\x18\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12$\n" +
+	"\x0enear_term_only\x18\v \x01(\bR\fnearTermOnly\"n\n" +
 	"\x06Report\x12-\n" +
 	"\x04sync\x18\x01 \x01(\v2\x17.calferry.v1.SyncReportH\x00R\x04sync\x12-\n" +
 	"\x04turn\x18\x02 \x01(\v2\x17.calferry.v1.TurnReportH\x00R\x04turnB\x06\n" +
@@ -890,7 +1074,7 @@ func file_calferry_v1_report_proto_rawDescGZIP() []byte {
 }
 
 var file_calferry_v1_report_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_calferry_v1_report_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_calferry_v1_report_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_calferry_v1_report_proto_goTypes = []any{
 	(ErrorClass)(0),               // 0: calferry.v1.ErrorClass
 	(SyncOutcome)(0),              // 1: calferry.v1.SyncOutcome
@@ -898,34 +1082,40 @@ var file_calferry_v1_report_proto_goTypes = []any{
 	(*SyncReport)(nil),            // 3: calferry.v1.SyncReport
 	(*Throttles)(nil),             // 4: calferry.v1.Throttles
 	(*TurnReport)(nil),            // 5: calferry.v1.TurnReport
-	(*Report)(nil),                // 6: calferry.v1.Report
-	(*timestamppb.Timestamp)(nil), // 7: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 8: google.protobuf.Duration
-	(*Counts)(nil),                // 9: calferry.v1.Counts
-	(*Quarantined)(nil),           // 10: calferry.v1.Quarantined
+	(*Budget)(nil),                // 6: calferry.v1.Budget
+	(*Report)(nil),                // 7: calferry.v1.Report
+	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 9: google.protobuf.Duration
+	(*Counts)(nil),                // 10: calferry.v1.Counts
+	(*Quarantined)(nil),           // 11: calferry.v1.Quarantined
 }
 var file_calferry_v1_report_proto_depIdxs = []int32{
 	1,  // 0: calferry.v1.SyncReport.outcome:type_name -> calferry.v1.SyncOutcome
-	7,  // 1: calferry.v1.SyncReport.at:type_name -> google.protobuf.Timestamp
-	8,  // 2: calferry.v1.SyncReport.took:type_name -> google.protobuf.Duration
+	8,  // 1: calferry.v1.SyncReport.at:type_name -> google.protobuf.Timestamp
+	9,  // 2: calferry.v1.SyncReport.took:type_name -> google.protobuf.Duration
 	0,  // 3: calferry.v1.SyncReport.error_class:type_name -> calferry.v1.ErrorClass
-	7,  // 4: calferry.v1.SyncReport.next_at:type_name -> google.protobuf.Timestamp
-	8,  // 5: calferry.v1.SyncReport.retry_after:type_name -> google.protobuf.Duration
+	8,  // 4: calferry.v1.SyncReport.next_at:type_name -> google.protobuf.Timestamp
+	9,  // 5: calferry.v1.SyncReport.retry_after:type_name -> google.protobuf.Duration
 	2,  // 6: calferry.v1.TurnReport.ended_by:type_name -> calferry.v1.TurnEnd
-	9,  // 7: calferry.v1.TurnReport.counts:type_name -> calferry.v1.Counts
+	10, // 7: calferry.v1.TurnReport.counts:type_name -> calferry.v1.Counts
 	4,  // 8: calferry.v1.TurnReport.throttles:type_name -> calferry.v1.Throttles
-	7,  // 9: calferry.v1.TurnReport.resumes_at:type_name -> google.protobuf.Timestamp
+	8,  // 9: calferry.v1.TurnReport.resumes_at:type_name -> google.protobuf.Timestamp
 	0,  // 10: calferry.v1.TurnReport.error_class:type_name -> calferry.v1.ErrorClass
-	10, // 11: calferry.v1.TurnReport.quarantined:type_name -> calferry.v1.Quarantined
-	7,  // 12: calferry.v1.TurnReport.at:type_name -> google.protobuf.Timestamp
-	8,  // 13: calferry.v1.TurnReport.took:type_name -> google.protobuf.Duration
-	3,  // 14: calferry.v1.Report.sync:type_name -> calferry.v1.SyncReport
-	5,  // 15: calferry.v1.Report.turn:type_name -> calferry.v1.TurnReport
-	16, // [16:16] is the sub-list for method output_type
-	16, // [16:16] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	11, // 11: calferry.v1.TurnReport.quarantined:type_name -> calferry.v1.Quarantined
+	8,  // 12: calferry.v1.TurnReport.at:type_name -> google.protobuf.Timestamp
+	9,  // 13: calferry.v1.TurnReport.took:type_name -> google.protobuf.Duration
+	9,  // 14: calferry.v1.TurnReport.time_left:type_name -> google.protobuf.Duration
+	8,  // 15: calferry.v1.TurnReport.gate_until:type_name -> google.protobuf.Timestamp
+	6,  // 16: calferry.v1.TurnReport.budget:type_name -> calferry.v1.Budget
+	8,  // 17: calferry.v1.TurnReport.next_waiting:type_name -> google.protobuf.Timestamp
+	8,  // 18: calferry.v1.Budget.at:type_name -> google.protobuf.Timestamp
+	3,  // 19: calferry.v1.Report.sync:type_name -> calferry.v1.SyncReport
+	5,  // 20: calferry.v1.Report.turn:type_name -> calferry.v1.TurnReport
+	21, // [21:21] is the sub-list for method output_type
+	21, // [21:21] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_calferry_v1_report_proto_init() }
@@ -934,7 +1124,7 @@ func file_calferry_v1_report_proto_init() {
 		return
 	}
 	file_calferry_v1_ledger_proto_init()
-	file_calferry_v1_report_proto_msgTypes[3].OneofWrappers = []any{
+	file_calferry_v1_report_proto_msgTypes[4].OneofWrappers = []any{
 		(*Report_Sync)(nil),
 		(*Report_Turn)(nil),
 	}
@@ -944,7 +1134,7 @@ func file_calferry_v1_report_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_calferry_v1_report_proto_rawDesc), len(file_calferry_v1_report_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   4,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -78,6 +78,48 @@ const (
 	// CalferryServiceDecideHoldProcedure is the fully-qualified name of the CalferryService's
 	// DecideHold RPC.
 	CalferryServiceDecideHoldProcedure = "/calferry.v1.CalferryService/DecideHold"
+	// CalferryServicePlanSubscriptionProcedure is the fully-qualified name of the CalferryService's
+	// PlanSubscription RPC.
+	CalferryServicePlanSubscriptionProcedure = "/calferry.v1.CalferryService/PlanSubscription"
+	// CalferryServiceBulkSubscriptionsProcedure is the fully-qualified name of the CalferryService's
+	// BulkSubscriptions RPC.
+	CalferryServiceBulkSubscriptionsProcedure = "/calferry.v1.CalferryService/BulkSubscriptions"
+	// CalferryServiceRepairSubscriptionProcedure is the fully-qualified name of the CalferryService's
+	// RepairSubscription RPC.
+	CalferryServiceRepairSubscriptionProcedure = "/calferry.v1.CalferryService/RepairSubscription"
+	// CalferryServiceListQuarantinedProcedure is the fully-qualified name of the CalferryService's
+	// ListQuarantined RPC.
+	CalferryServiceListQuarantinedProcedure = "/calferry.v1.CalferryService/ListQuarantined"
+	// CalferryServiceRetryQuarantinedProcedure is the fully-qualified name of the CalferryService's
+	// RetryQuarantined RPC.
+	CalferryServiceRetryQuarantinedProcedure = "/calferry.v1.CalferryService/RetryQuarantined"
+	// CalferryServiceGetQueuesProcedure is the fully-qualified name of the CalferryService's GetQueues
+	// RPC.
+	CalferryServiceGetQueuesProcedure = "/calferry.v1.CalferryService/GetQueues"
+	// CalferryServiceBeginConnectProcedure is the fully-qualified name of the CalferryService's
+	// BeginConnect RPC.
+	CalferryServiceBeginConnectProcedure = "/calferry.v1.CalferryService/BeginConnect"
+	// CalferryServiceCompleteConnectProcedure is the fully-qualified name of the CalferryService's
+	// CompleteConnect RPC.
+	CalferryServiceCompleteConnectProcedure = "/calferry.v1.CalferryService/CompleteConnect"
+	// CalferryServiceListCalendarsProcedure is the fully-qualified name of the CalferryService's
+	// ListCalendars RPC.
+	CalferryServiceListCalendarsProcedure = "/calferry.v1.CalferryService/ListCalendars"
+	// CalferryServiceCreateCalendarProcedure is the fully-qualified name of the CalferryService's
+	// CreateCalendar RPC.
+	CalferryServiceCreateCalendarProcedure = "/calferry.v1.CalferryService/CreateCalendar"
+	// CalferryServiceExportConfigProcedure is the fully-qualified name of the CalferryService's
+	// ExportConfig RPC.
+	CalferryServiceExportConfigProcedure = "/calferry.v1.CalferryService/ExportConfig"
+	// CalferryServiceImportConfigProcedure is the fully-qualified name of the CalferryService's
+	// ImportConfig RPC.
+	CalferryServiceImportConfigProcedure = "/calferry.v1.CalferryService/ImportConfig"
+	// CalferryServiceTestAlertProcedure is the fully-qualified name of the CalferryService's TestAlert
+	// RPC.
+	CalferryServiceTestAlertProcedure = "/calferry.v1.CalferryService/TestAlert"
+	// CalferryServiceListAuditProcedure is the fully-qualified name of the CalferryService's ListAudit
+	// RPC.
+	CalferryServiceListAuditProcedure = "/calferry.v1.CalferryService/ListAudit"
 )
 
 // CalferryServiceClient is a client for the calferry.v1.CalferryService service.
@@ -98,6 +140,28 @@ type CalferryServiceClient interface {
 	RemoveAccount(context.Context, *connect.Request[v1.RemoveAccountRequest]) (*connect.Response[v1.RemoveAccountResponse], error)
 	ListHolds(context.Context, *connect.Request[v1.ListHoldsRequest]) (*connect.Response[v1.ListHoldsResponse], error)
 	DecideHold(context.Context, *connect.Request[v1.DecideHoldRequest]) (*connect.Response[v1.DecideHoldResponse], error)
+	// Reads a feed now and tells what a sync would write; nothing is written or stored.
+	PlanSubscription(context.Context, *connect.Request[v1.PlanSubscriptionRequest]) (*connect.Response[v1.PlanSubscriptionResponse], error)
+	// Does one thing to all subscriptions that match; with dry_run it only counts them.
+	BulkSubscriptions(context.Context, *connect.Request[v1.BulkSubscriptionsRequest]) (*connect.Response[v1.BulkSubscriptionsResponse], error)
+	// Rebuilds the ledger from what Google holds and mends what differs.
+	RepairSubscription(context.Context, *connect.Request[v1.RepairSubscriptionRequest]) (*connect.Response[v1.RepairSubscriptionResponse], error)
+	ListQuarantined(context.Context, *connect.Request[v1.ListQuarantinedRequest]) (*connect.Response[v1.ListQuarantinedResponse], error)
+	// Tries quarantined events again at the next sync, which is asked for.
+	RetryQuarantined(context.Context, *connect.Request[v1.RetryQuarantinedRequest]) (*connect.Response[v1.RetryQuarantinedResponse], error)
+	GetQueues(context.Context, *connect.Request[v1.GetQueuesRequest]) (*connect.Response[v1.GetQueuesResponse], error)
+	// Begins an OAuth consent: the answer says where the browser must go.
+	BeginConnect(context.Context, *connect.Request[v1.BeginConnectRequest]) (*connect.Response[v1.BeginConnectResponse], error)
+	// Ends it with what Google's redirect carried.
+	CompleteConnect(context.Context, *connect.Request[v1.CompleteConnectRequest]) (*connect.Response[v1.CompleteConnectResponse], error)
+	ListCalendars(context.Context, *connect.Request[v1.ListCalendarsRequest]) (*connect.Response[v1.ListCalendarsResponse], error)
+	CreateCalendar(context.Context, *connect.Request[v1.CreateCalendarRequest]) (*connect.Response[v1.CreateCalendarResponse], error)
+	// All subscriptions as a YAML document, without secrets.
+	ExportConfig(context.Context, *connect.Request[v1.ExportConfigRequest]) (*connect.Response[v1.ExportConfigResponse], error)
+	// Makes the subscriptions equal to a YAML document; again, it changes nothing.
+	ImportConfig(context.Context, *connect.Request[v1.ImportConfigRequest]) (*connect.Response[v1.ImportConfigResponse], error)
+	TestAlert(context.Context, *connect.Request[v1.TestAlertRequest]) (*connect.Response[v1.TestAlertResponse], error)
+	ListAudit(context.Context, *connect.Request[v1.ListAuditRequest]) (*connect.Response[v1.ListAuditResponse], error)
 }
 
 // NewCalferryServiceClient constructs a client for the calferry.v1.CalferryService service. By
@@ -201,6 +265,90 @@ func NewCalferryServiceClient(httpClient connect.HTTPClient, baseURL string, opt
 			connect.WithSchema(calferryServiceMethods.ByName("DecideHold")),
 			connect.WithClientOptions(opts...),
 		),
+		planSubscription: connect.NewClient[v1.PlanSubscriptionRequest, v1.PlanSubscriptionResponse](
+			httpClient,
+			baseURL+CalferryServicePlanSubscriptionProcedure,
+			connect.WithSchema(calferryServiceMethods.ByName("PlanSubscription")),
+			connect.WithClientOptions(opts...),
+		),
+		bulkSubscriptions: connect.NewClient[v1.BulkSubscriptionsRequest, v1.BulkSubscriptionsResponse](
+			httpClient,
+			baseURL+CalferryServiceBulkSubscriptionsProcedure,
+			connect.WithSchema(calferryServiceMethods.ByName("BulkSubscriptions")),
+			connect.WithClientOptions(opts...),
+		),
+		repairSubscription: connect.NewClient[v1.RepairSubscriptionRequest, v1.RepairSubscriptionResponse](
+			httpClient,
+			baseURL+CalferryServiceRepairSubscriptionProcedure,
+			connect.WithSchema(calferryServiceMethods.ByName("RepairSubscription")),
+			connect.WithClientOptions(opts...),
+		),
+		listQuarantined: connect.NewClient[v1.ListQuarantinedRequest, v1.ListQuarantinedResponse](
+			httpClient,
+			baseURL+CalferryServiceListQuarantinedProcedure,
+			connect.WithSchema(calferryServiceMethods.ByName("ListQuarantined")),
+			connect.WithClientOptions(opts...),
+		),
+		retryQuarantined: connect.NewClient[v1.RetryQuarantinedRequest, v1.RetryQuarantinedResponse](
+			httpClient,
+			baseURL+CalferryServiceRetryQuarantinedProcedure,
+			connect.WithSchema(calferryServiceMethods.ByName("RetryQuarantined")),
+			connect.WithClientOptions(opts...),
+		),
+		getQueues: connect.NewClient[v1.GetQueuesRequest, v1.GetQueuesResponse](
+			httpClient,
+			baseURL+CalferryServiceGetQueuesProcedure,
+			connect.WithSchema(calferryServiceMethods.ByName("GetQueues")),
+			connect.WithClientOptions(opts...),
+		),
+		beginConnect: connect.NewClient[v1.BeginConnectRequest, v1.BeginConnectResponse](
+			httpClient,
+			baseURL+CalferryServiceBeginConnectProcedure,
+			connect.WithSchema(calferryServiceMethods.ByName("BeginConnect")),
+			connect.WithClientOptions(opts...),
+		),
+		completeConnect: connect.NewClient[v1.CompleteConnectRequest, v1.CompleteConnectResponse](
+			httpClient,
+			baseURL+CalferryServiceCompleteConnectProcedure,
+			connect.WithSchema(calferryServiceMethods.ByName("CompleteConnect")),
+			connect.WithClientOptions(opts...),
+		),
+		listCalendars: connect.NewClient[v1.ListCalendarsRequest, v1.ListCalendarsResponse](
+			httpClient,
+			baseURL+CalferryServiceListCalendarsProcedure,
+			connect.WithSchema(calferryServiceMethods.ByName("ListCalendars")),
+			connect.WithClientOptions(opts...),
+		),
+		createCalendar: connect.NewClient[v1.CreateCalendarRequest, v1.CreateCalendarResponse](
+			httpClient,
+			baseURL+CalferryServiceCreateCalendarProcedure,
+			connect.WithSchema(calferryServiceMethods.ByName("CreateCalendar")),
+			connect.WithClientOptions(opts...),
+		),
+		exportConfig: connect.NewClient[v1.ExportConfigRequest, v1.ExportConfigResponse](
+			httpClient,
+			baseURL+CalferryServiceExportConfigProcedure,
+			connect.WithSchema(calferryServiceMethods.ByName("ExportConfig")),
+			connect.WithClientOptions(opts...),
+		),
+		importConfig: connect.NewClient[v1.ImportConfigRequest, v1.ImportConfigResponse](
+			httpClient,
+			baseURL+CalferryServiceImportConfigProcedure,
+			connect.WithSchema(calferryServiceMethods.ByName("ImportConfig")),
+			connect.WithClientOptions(opts...),
+		),
+		testAlert: connect.NewClient[v1.TestAlertRequest, v1.TestAlertResponse](
+			httpClient,
+			baseURL+CalferryServiceTestAlertProcedure,
+			connect.WithSchema(calferryServiceMethods.ByName("TestAlert")),
+			connect.WithClientOptions(opts...),
+		),
+		listAudit: connect.NewClient[v1.ListAuditRequest, v1.ListAuditResponse](
+			httpClient,
+			baseURL+CalferryServiceListAuditProcedure,
+			connect.WithSchema(calferryServiceMethods.ByName("ListAudit")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -221,6 +369,20 @@ type calferryServiceClient struct {
 	removeAccount      *connect.Client[v1.RemoveAccountRequest, v1.RemoveAccountResponse]
 	listHolds          *connect.Client[v1.ListHoldsRequest, v1.ListHoldsResponse]
 	decideHold         *connect.Client[v1.DecideHoldRequest, v1.DecideHoldResponse]
+	planSubscription   *connect.Client[v1.PlanSubscriptionRequest, v1.PlanSubscriptionResponse]
+	bulkSubscriptions  *connect.Client[v1.BulkSubscriptionsRequest, v1.BulkSubscriptionsResponse]
+	repairSubscription *connect.Client[v1.RepairSubscriptionRequest, v1.RepairSubscriptionResponse]
+	listQuarantined    *connect.Client[v1.ListQuarantinedRequest, v1.ListQuarantinedResponse]
+	retryQuarantined   *connect.Client[v1.RetryQuarantinedRequest, v1.RetryQuarantinedResponse]
+	getQueues          *connect.Client[v1.GetQueuesRequest, v1.GetQueuesResponse]
+	beginConnect       *connect.Client[v1.BeginConnectRequest, v1.BeginConnectResponse]
+	completeConnect    *connect.Client[v1.CompleteConnectRequest, v1.CompleteConnectResponse]
+	listCalendars      *connect.Client[v1.ListCalendarsRequest, v1.ListCalendarsResponse]
+	createCalendar     *connect.Client[v1.CreateCalendarRequest, v1.CreateCalendarResponse]
+	exportConfig       *connect.Client[v1.ExportConfigRequest, v1.ExportConfigResponse]
+	importConfig       *connect.Client[v1.ImportConfigRequest, v1.ImportConfigResponse]
+	testAlert          *connect.Client[v1.TestAlertRequest, v1.TestAlertResponse]
+	listAudit          *connect.Client[v1.ListAuditRequest, v1.ListAuditResponse]
 }
 
 // ListSubscriptions calls calferry.v1.CalferryService.ListSubscriptions.
@@ -298,6 +460,76 @@ func (c *calferryServiceClient) DecideHold(ctx context.Context, req *connect.Req
 	return c.decideHold.CallUnary(ctx, req)
 }
 
+// PlanSubscription calls calferry.v1.CalferryService.PlanSubscription.
+func (c *calferryServiceClient) PlanSubscription(ctx context.Context, req *connect.Request[v1.PlanSubscriptionRequest]) (*connect.Response[v1.PlanSubscriptionResponse], error) {
+	return c.planSubscription.CallUnary(ctx, req)
+}
+
+// BulkSubscriptions calls calferry.v1.CalferryService.BulkSubscriptions.
+func (c *calferryServiceClient) BulkSubscriptions(ctx context.Context, req *connect.Request[v1.BulkSubscriptionsRequest]) (*connect.Response[v1.BulkSubscriptionsResponse], error) {
+	return c.bulkSubscriptions.CallUnary(ctx, req)
+}
+
+// RepairSubscription calls calferry.v1.CalferryService.RepairSubscription.
+func (c *calferryServiceClient) RepairSubscription(ctx context.Context, req *connect.Request[v1.RepairSubscriptionRequest]) (*connect.Response[v1.RepairSubscriptionResponse], error) {
+	return c.repairSubscription.CallUnary(ctx, req)
+}
+
+// ListQuarantined calls calferry.v1.CalferryService.ListQuarantined.
+func (c *calferryServiceClient) ListQuarantined(ctx context.Context, req *connect.Request[v1.ListQuarantinedRequest]) (*connect.Response[v1.ListQuarantinedResponse], error) {
+	return c.listQuarantined.CallUnary(ctx, req)
+}
+
+// RetryQuarantined calls calferry.v1.CalferryService.RetryQuarantined.
+func (c *calferryServiceClient) RetryQuarantined(ctx context.Context, req *connect.Request[v1.RetryQuarantinedRequest]) (*connect.Response[v1.RetryQuarantinedResponse], error) {
+	return c.retryQuarantined.CallUnary(ctx, req)
+}
+
+// GetQueues calls calferry.v1.CalferryService.GetQueues.
+func (c *calferryServiceClient) GetQueues(ctx context.Context, req *connect.Request[v1.GetQueuesRequest]) (*connect.Response[v1.GetQueuesResponse], error) {
+	return c.getQueues.CallUnary(ctx, req)
+}
+
+// BeginConnect calls calferry.v1.CalferryService.BeginConnect.
+func (c *calferryServiceClient) BeginConnect(ctx context.Context, req *connect.Request[v1.BeginConnectRequest]) (*connect.Response[v1.BeginConnectResponse], error) {
+	return c.beginConnect.CallUnary(ctx, req)
+}
+
+// CompleteConnect calls calferry.v1.CalferryService.CompleteConnect.
+func (c *calferryServiceClient) CompleteConnect(ctx context.Context, req *connect.Request[v1.CompleteConnectRequest]) (*connect.Response[v1.CompleteConnectResponse], error) {
+	return c.completeConnect.CallUnary(ctx, req)
+}
+
+// ListCalendars calls calferry.v1.CalferryService.ListCalendars.
+func (c *calferryServiceClient) ListCalendars(ctx context.Context, req *connect.Request[v1.ListCalendarsRequest]) (*connect.Response[v1.ListCalendarsResponse], error) {
+	return c.listCalendars.CallUnary(ctx, req)
+}
+
+// CreateCalendar calls calferry.v1.CalferryService.CreateCalendar.
+func (c *calferryServiceClient) CreateCalendar(ctx context.Context, req *connect.Request[v1.CreateCalendarRequest]) (*connect.Response[v1.CreateCalendarResponse], error) {
+	return c.createCalendar.CallUnary(ctx, req)
+}
+
+// ExportConfig calls calferry.v1.CalferryService.ExportConfig.
+func (c *calferryServiceClient) ExportConfig(ctx context.Context, req *connect.Request[v1.ExportConfigRequest]) (*connect.Response[v1.ExportConfigResponse], error) {
+	return c.exportConfig.CallUnary(ctx, req)
+}
+
+// ImportConfig calls calferry.v1.CalferryService.ImportConfig.
+func (c *calferryServiceClient) ImportConfig(ctx context.Context, req *connect.Request[v1.ImportConfigRequest]) (*connect.Response[v1.ImportConfigResponse], error) {
+	return c.importConfig.CallUnary(ctx, req)
+}
+
+// TestAlert calls calferry.v1.CalferryService.TestAlert.
+func (c *calferryServiceClient) TestAlert(ctx context.Context, req *connect.Request[v1.TestAlertRequest]) (*connect.Response[v1.TestAlertResponse], error) {
+	return c.testAlert.CallUnary(ctx, req)
+}
+
+// ListAudit calls calferry.v1.CalferryService.ListAudit.
+func (c *calferryServiceClient) ListAudit(ctx context.Context, req *connect.Request[v1.ListAuditRequest]) (*connect.Response[v1.ListAuditResponse], error) {
+	return c.listAudit.CallUnary(ctx, req)
+}
+
 // CalferryServiceHandler is an implementation of the calferry.v1.CalferryService service.
 type CalferryServiceHandler interface {
 	ListSubscriptions(context.Context, *connect.Request[v1.ListSubscriptionsRequest]) (*connect.Response[v1.ListSubscriptionsResponse], error)
@@ -316,6 +548,28 @@ type CalferryServiceHandler interface {
 	RemoveAccount(context.Context, *connect.Request[v1.RemoveAccountRequest]) (*connect.Response[v1.RemoveAccountResponse], error)
 	ListHolds(context.Context, *connect.Request[v1.ListHoldsRequest]) (*connect.Response[v1.ListHoldsResponse], error)
 	DecideHold(context.Context, *connect.Request[v1.DecideHoldRequest]) (*connect.Response[v1.DecideHoldResponse], error)
+	// Reads a feed now and tells what a sync would write; nothing is written or stored.
+	PlanSubscription(context.Context, *connect.Request[v1.PlanSubscriptionRequest]) (*connect.Response[v1.PlanSubscriptionResponse], error)
+	// Does one thing to all subscriptions that match; with dry_run it only counts them.
+	BulkSubscriptions(context.Context, *connect.Request[v1.BulkSubscriptionsRequest]) (*connect.Response[v1.BulkSubscriptionsResponse], error)
+	// Rebuilds the ledger from what Google holds and mends what differs.
+	RepairSubscription(context.Context, *connect.Request[v1.RepairSubscriptionRequest]) (*connect.Response[v1.RepairSubscriptionResponse], error)
+	ListQuarantined(context.Context, *connect.Request[v1.ListQuarantinedRequest]) (*connect.Response[v1.ListQuarantinedResponse], error)
+	// Tries quarantined events again at the next sync, which is asked for.
+	RetryQuarantined(context.Context, *connect.Request[v1.RetryQuarantinedRequest]) (*connect.Response[v1.RetryQuarantinedResponse], error)
+	GetQueues(context.Context, *connect.Request[v1.GetQueuesRequest]) (*connect.Response[v1.GetQueuesResponse], error)
+	// Begins an OAuth consent: the answer says where the browser must go.
+	BeginConnect(context.Context, *connect.Request[v1.BeginConnectRequest]) (*connect.Response[v1.BeginConnectResponse], error)
+	// Ends it with what Google's redirect carried.
+	CompleteConnect(context.Context, *connect.Request[v1.CompleteConnectRequest]) (*connect.Response[v1.CompleteConnectResponse], error)
+	ListCalendars(context.Context, *connect.Request[v1.ListCalendarsRequest]) (*connect.Response[v1.ListCalendarsResponse], error)
+	CreateCalendar(context.Context, *connect.Request[v1.CreateCalendarRequest]) (*connect.Response[v1.CreateCalendarResponse], error)
+	// All subscriptions as a YAML document, without secrets.
+	ExportConfig(context.Context, *connect.Request[v1.ExportConfigRequest]) (*connect.Response[v1.ExportConfigResponse], error)
+	// Makes the subscriptions equal to a YAML document; again, it changes nothing.
+	ImportConfig(context.Context, *connect.Request[v1.ImportConfigRequest]) (*connect.Response[v1.ImportConfigResponse], error)
+	TestAlert(context.Context, *connect.Request[v1.TestAlertRequest]) (*connect.Response[v1.TestAlertResponse], error)
+	ListAudit(context.Context, *connect.Request[v1.ListAuditRequest]) (*connect.Response[v1.ListAuditResponse], error)
 }
 
 // NewCalferryServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -415,6 +669,90 @@ func NewCalferryServiceHandler(svc CalferryServiceHandler, opts ...connect.Handl
 		connect.WithSchema(calferryServiceMethods.ByName("DecideHold")),
 		connect.WithHandlerOptions(opts...),
 	)
+	calferryServicePlanSubscriptionHandler := connect.NewUnaryHandler(
+		CalferryServicePlanSubscriptionProcedure,
+		svc.PlanSubscription,
+		connect.WithSchema(calferryServiceMethods.ByName("PlanSubscription")),
+		connect.WithHandlerOptions(opts...),
+	)
+	calferryServiceBulkSubscriptionsHandler := connect.NewUnaryHandler(
+		CalferryServiceBulkSubscriptionsProcedure,
+		svc.BulkSubscriptions,
+		connect.WithSchema(calferryServiceMethods.ByName("BulkSubscriptions")),
+		connect.WithHandlerOptions(opts...),
+	)
+	calferryServiceRepairSubscriptionHandler := connect.NewUnaryHandler(
+		CalferryServiceRepairSubscriptionProcedure,
+		svc.RepairSubscription,
+		connect.WithSchema(calferryServiceMethods.ByName("RepairSubscription")),
+		connect.WithHandlerOptions(opts...),
+	)
+	calferryServiceListQuarantinedHandler := connect.NewUnaryHandler(
+		CalferryServiceListQuarantinedProcedure,
+		svc.ListQuarantined,
+		connect.WithSchema(calferryServiceMethods.ByName("ListQuarantined")),
+		connect.WithHandlerOptions(opts...),
+	)
+	calferryServiceRetryQuarantinedHandler := connect.NewUnaryHandler(
+		CalferryServiceRetryQuarantinedProcedure,
+		svc.RetryQuarantined,
+		connect.WithSchema(calferryServiceMethods.ByName("RetryQuarantined")),
+		connect.WithHandlerOptions(opts...),
+	)
+	calferryServiceGetQueuesHandler := connect.NewUnaryHandler(
+		CalferryServiceGetQueuesProcedure,
+		svc.GetQueues,
+		connect.WithSchema(calferryServiceMethods.ByName("GetQueues")),
+		connect.WithHandlerOptions(opts...),
+	)
+	calferryServiceBeginConnectHandler := connect.NewUnaryHandler(
+		CalferryServiceBeginConnectProcedure,
+		svc.BeginConnect,
+		connect.WithSchema(calferryServiceMethods.ByName("BeginConnect")),
+		connect.WithHandlerOptions(opts...),
+	)
+	calferryServiceCompleteConnectHandler := connect.NewUnaryHandler(
+		CalferryServiceCompleteConnectProcedure,
+		svc.CompleteConnect,
+		connect.WithSchema(calferryServiceMethods.ByName("CompleteConnect")),
+		connect.WithHandlerOptions(opts...),
+	)
+	calferryServiceListCalendarsHandler := connect.NewUnaryHandler(
+		CalferryServiceListCalendarsProcedure,
+		svc.ListCalendars,
+		connect.WithSchema(calferryServiceMethods.ByName("ListCalendars")),
+		connect.WithHandlerOptions(opts...),
+	)
+	calferryServiceCreateCalendarHandler := connect.NewUnaryHandler(
+		CalferryServiceCreateCalendarProcedure,
+		svc.CreateCalendar,
+		connect.WithSchema(calferryServiceMethods.ByName("CreateCalendar")),
+		connect.WithHandlerOptions(opts...),
+	)
+	calferryServiceExportConfigHandler := connect.NewUnaryHandler(
+		CalferryServiceExportConfigProcedure,
+		svc.ExportConfig,
+		connect.WithSchema(calferryServiceMethods.ByName("ExportConfig")),
+		connect.WithHandlerOptions(opts...),
+	)
+	calferryServiceImportConfigHandler := connect.NewUnaryHandler(
+		CalferryServiceImportConfigProcedure,
+		svc.ImportConfig,
+		connect.WithSchema(calferryServiceMethods.ByName("ImportConfig")),
+		connect.WithHandlerOptions(opts...),
+	)
+	calferryServiceTestAlertHandler := connect.NewUnaryHandler(
+		CalferryServiceTestAlertProcedure,
+		svc.TestAlert,
+		connect.WithSchema(calferryServiceMethods.ByName("TestAlert")),
+		connect.WithHandlerOptions(opts...),
+	)
+	calferryServiceListAuditHandler := connect.NewUnaryHandler(
+		CalferryServiceListAuditProcedure,
+		svc.ListAudit,
+		connect.WithSchema(calferryServiceMethods.ByName("ListAudit")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/calferry.v1.CalferryService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case CalferryServiceListSubscriptionsProcedure:
@@ -447,6 +785,34 @@ func NewCalferryServiceHandler(svc CalferryServiceHandler, opts ...connect.Handl
 			calferryServiceListHoldsHandler.ServeHTTP(w, r)
 		case CalferryServiceDecideHoldProcedure:
 			calferryServiceDecideHoldHandler.ServeHTTP(w, r)
+		case CalferryServicePlanSubscriptionProcedure:
+			calferryServicePlanSubscriptionHandler.ServeHTTP(w, r)
+		case CalferryServiceBulkSubscriptionsProcedure:
+			calferryServiceBulkSubscriptionsHandler.ServeHTTP(w, r)
+		case CalferryServiceRepairSubscriptionProcedure:
+			calferryServiceRepairSubscriptionHandler.ServeHTTP(w, r)
+		case CalferryServiceListQuarantinedProcedure:
+			calferryServiceListQuarantinedHandler.ServeHTTP(w, r)
+		case CalferryServiceRetryQuarantinedProcedure:
+			calferryServiceRetryQuarantinedHandler.ServeHTTP(w, r)
+		case CalferryServiceGetQueuesProcedure:
+			calferryServiceGetQueuesHandler.ServeHTTP(w, r)
+		case CalferryServiceBeginConnectProcedure:
+			calferryServiceBeginConnectHandler.ServeHTTP(w, r)
+		case CalferryServiceCompleteConnectProcedure:
+			calferryServiceCompleteConnectHandler.ServeHTTP(w, r)
+		case CalferryServiceListCalendarsProcedure:
+			calferryServiceListCalendarsHandler.ServeHTTP(w, r)
+		case CalferryServiceCreateCalendarProcedure:
+			calferryServiceCreateCalendarHandler.ServeHTTP(w, r)
+		case CalferryServiceExportConfigProcedure:
+			calferryServiceExportConfigHandler.ServeHTTP(w, r)
+		case CalferryServiceImportConfigProcedure:
+			calferryServiceImportConfigHandler.ServeHTTP(w, r)
+		case CalferryServiceTestAlertProcedure:
+			calferryServiceTestAlertHandler.ServeHTTP(w, r)
+		case CalferryServiceListAuditProcedure:
+			calferryServiceListAuditHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -514,4 +880,60 @@ func (UnimplementedCalferryServiceHandler) ListHolds(context.Context, *connect.R
 
 func (UnimplementedCalferryServiceHandler) DecideHold(context.Context, *connect.Request[v1.DecideHoldRequest]) (*connect.Response[v1.DecideHoldResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("calferry.v1.CalferryService.DecideHold is not implemented"))
+}
+
+func (UnimplementedCalferryServiceHandler) PlanSubscription(context.Context, *connect.Request[v1.PlanSubscriptionRequest]) (*connect.Response[v1.PlanSubscriptionResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("calferry.v1.CalferryService.PlanSubscription is not implemented"))
+}
+
+func (UnimplementedCalferryServiceHandler) BulkSubscriptions(context.Context, *connect.Request[v1.BulkSubscriptionsRequest]) (*connect.Response[v1.BulkSubscriptionsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("calferry.v1.CalferryService.BulkSubscriptions is not implemented"))
+}
+
+func (UnimplementedCalferryServiceHandler) RepairSubscription(context.Context, *connect.Request[v1.RepairSubscriptionRequest]) (*connect.Response[v1.RepairSubscriptionResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("calferry.v1.CalferryService.RepairSubscription is not implemented"))
+}
+
+func (UnimplementedCalferryServiceHandler) ListQuarantined(context.Context, *connect.Request[v1.ListQuarantinedRequest]) (*connect.Response[v1.ListQuarantinedResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("calferry.v1.CalferryService.ListQuarantined is not implemented"))
+}
+
+func (UnimplementedCalferryServiceHandler) RetryQuarantined(context.Context, *connect.Request[v1.RetryQuarantinedRequest]) (*connect.Response[v1.RetryQuarantinedResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("calferry.v1.CalferryService.RetryQuarantined is not implemented"))
+}
+
+func (UnimplementedCalferryServiceHandler) GetQueues(context.Context, *connect.Request[v1.GetQueuesRequest]) (*connect.Response[v1.GetQueuesResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("calferry.v1.CalferryService.GetQueues is not implemented"))
+}
+
+func (UnimplementedCalferryServiceHandler) BeginConnect(context.Context, *connect.Request[v1.BeginConnectRequest]) (*connect.Response[v1.BeginConnectResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("calferry.v1.CalferryService.BeginConnect is not implemented"))
+}
+
+func (UnimplementedCalferryServiceHandler) CompleteConnect(context.Context, *connect.Request[v1.CompleteConnectRequest]) (*connect.Response[v1.CompleteConnectResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("calferry.v1.CalferryService.CompleteConnect is not implemented"))
+}
+
+func (UnimplementedCalferryServiceHandler) ListCalendars(context.Context, *connect.Request[v1.ListCalendarsRequest]) (*connect.Response[v1.ListCalendarsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("calferry.v1.CalferryService.ListCalendars is not implemented"))
+}
+
+func (UnimplementedCalferryServiceHandler) CreateCalendar(context.Context, *connect.Request[v1.CreateCalendarRequest]) (*connect.Response[v1.CreateCalendarResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("calferry.v1.CalferryService.CreateCalendar is not implemented"))
+}
+
+func (UnimplementedCalferryServiceHandler) ExportConfig(context.Context, *connect.Request[v1.ExportConfigRequest]) (*connect.Response[v1.ExportConfigResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("calferry.v1.CalferryService.ExportConfig is not implemented"))
+}
+
+func (UnimplementedCalferryServiceHandler) ImportConfig(context.Context, *connect.Request[v1.ImportConfigRequest]) (*connect.Response[v1.ImportConfigResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("calferry.v1.CalferryService.ImportConfig is not implemented"))
+}
+
+func (UnimplementedCalferryServiceHandler) TestAlert(context.Context, *connect.Request[v1.TestAlertRequest]) (*connect.Response[v1.TestAlertResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("calferry.v1.CalferryService.TestAlert is not implemented"))
+}
+
+func (UnimplementedCalferryServiceHandler) ListAudit(context.Context, *connect.Request[v1.ListAuditRequest]) (*connect.Response[v1.ListAuditResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("calferry.v1.CalferryService.ListAudit is not implemented"))
 }
