@@ -60,26 +60,52 @@ func (b *building) add(line []byte, parsed contentLine, number int, cut bool) {
 }
 
 // finish makes the component that was built.
-func (b *building) finish() *Component {
-	component := b.component
+func (b *building) finish(from *stock) *Component {
+	component := from.components.take(1)
+	component[0] = b.component
 	text := string(b.text)
-	var params []Param
-	if len(b.params) > 0 {
-		params = make([]Param, len(b.params))
-		for i, span := range b.params {
-			params[i] = Param{Name: b.paramNames[i], Value: text[span.start:span.end]}
-		}
+	params := from.params.take(len(b.params))
+	for i, span := range b.params {
+		params[i] = Param{Name: b.paramNames[i], Value: text[span.start:span.end]}
 	}
 	if len(b.properties) > 0 {
-		component.Properties = make([]Property, len(b.properties))
-		for i, span := range b.properties {
-			component.Properties[i] = Property{
-				Name: span.name, Value: text[span.value.start:span.value.end], Line: span.line, Cut: span.cut,
-				Params: params[span.params.start:span.params.end:span.params.end],
+		properties := from.properties.take(len(b.properties))
+		for i := range b.properties {
+			span, made := &b.properties[i], &properties[i]
+			made.Name, made.Value, made.Line, made.Cut = span.name, text[span.value.start:span.value.end], span.line, span.cut
+			if span.params.end > span.params.start {
+				made.Params = params[span.params.start:span.params.end:span.params.end]
 			}
 		}
+		component[0].Properties = properties
 	}
-	return &component
+	return &component[0]
+}
+
+// stock is where the parts of components come from: some dozens at a time, for allocating each would cost
+// more than filling it. A part that somebody keeps holds its neighbours, at most stocked of them.
+type stock struct {
+	components shelf[Component]
+	properties shelf[Property]
+	params     shelf[Param]
+}
+
+// stocked is how many parts are made at once.
+const stocked = 128
+
+type shelf[T any] struct{ left []T }
+
+// take is n new parts.
+func (s *shelf[T]) take(n int) []T {
+	if n > stocked/4 {
+		return make([]T, n)
+	}
+	if n > len(s.left) {
+		s.left = make([]T, stocked)
+	}
+	taken := s.left[:n:n]
+	s.left = s.left[n:]
+	return taken
 }
 
 // property makes a lone property, for what stands directly in a calendar.

@@ -20,14 +20,31 @@ type paramSpan struct {
 }
 
 // names makes one upper-case string of each spelling of a name, so that a feed's names cost no memory.
-type names map[string]string
+type names struct {
+	known map[string]string
+	// recent are those met last, by slot: most lines of a feed find their name here.
+	recent [256]struct{ spelled, name string }
+}
 
 // maxNames bounds the table against feeds that invent names.
 const maxNames = 4096
 
 // of is the canonical form of b, or "" if b is no name.
-func (n names) of(b []byte) string {
-	if name, ok := n[string(b)]; ok {
+func (n *names) of(b []byte) string {
+	if len(b) == 0 {
+		return ""
+	}
+	recent := &n.recent[uint8(len(b))*31+b[0]*7+b[len(b)-1]+b[len(b)/2]*13]
+	if recent.spelled != string(b) {
+		recent.name = n.look(b)
+		recent.spelled = string(b)
+	}
+	return recent.name
+}
+
+// look finds a name in the table of all, or adds it.
+func (n *names) look(b []byte) string {
+	if name, ok := n.known[string(b)]; ok {
 		return name
 	}
 	name := strings.ToUpper(string(bytes.TrimSpace(b)))
@@ -37,8 +54,8 @@ func (n names) of(b []byte) string {
 	if strings.ContainsFunc(name, notInName) {
 		name = ""
 	}
-	if len(n) < maxNames {
-		n[string(b)] = name
+	if len(n.known) < maxNames {
+		n.known[string(b)] = name
 	}
 	return name
 }
@@ -48,7 +65,7 @@ func notInName(r rune) bool {
 }
 
 // parse finds the parts of a line; params are appended to spans. It is false if the line is none.
-func (n names) parse(line []byte, spans []paramSpan) (contentLine, bool) {
+func (n *names) parse(line []byte, spans []paramSpan) (contentLine, bool) {
 	at := nextOf(line, 0, ':', ';', ';')
 	if at <= 0 || at == len(line) {
 		return contentLine{}, false

@@ -2,6 +2,7 @@ package ical
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"io"
 	"unicode/utf8"
@@ -81,6 +82,9 @@ func (l *lines) fill(want int) {
 
 // next is the next unfolded line, valid until the following call. At the end it returns the reader's error.
 func (l *lines) next() ([]byte, error) {
+	if line := l.whole(); line != nil {
+		return l.clean(line), nil
+	}
 	l.line, l.cut, l.number = l.line[:0], false, 0
 	for {
 		if l.number > 0 {
@@ -115,7 +119,32 @@ func (l *lines) next() ([]byte, error) {
 	if l.cut {
 		l.longLines++
 	}
-	return l.clean(), nil
+	return l.clean(l.line), nil
+}
+
+// whole is the next line if it stands in the buffer as it is, as most do: not folded, not empty, and with
+// the beginning of the next line behind it. Else it is nil, and nothing has happened.
+func (l *lines) whole() []byte {
+	chunk := l.buffer[l.start:l.end]
+	feed := bytes.IndexByte(chunk, '\n')
+	if feed < 0 || feed+1 >= len(chunk) {
+		return nil
+	}
+	switch chunk[feed+1] {
+	case ' ', '\t', '\r', '\n':
+		return nil
+	}
+	line := chunk[:feed]
+	if feed > 0 && line[feed-1] == '\r' {
+		line = line[:feed-1]
+	}
+	if len(line) == 0 || bytes.IndexByte(line, '\r') >= 0 {
+		return nil
+	}
+	l.start += feed + 1
+	l.physical++
+	l.number, l.cut = l.physical, false
+	return line
 }
 
 // physicalLine appends one physical line without its end. It is false when the source ended in it.
@@ -167,9 +196,11 @@ func (l *lines) keep(b []byte) {
 	l.line = append(l.line, b...)
 }
 
-// clean makes the line valid UTF-8 without NUL.
-func (l *lines) clean() []byte {
-	line := l.line
+// clean makes a line valid UTF-8 without NUL.
+func (l *lines) clean(line []byte) []byte {
+	if plain(line) {
+		return line
+	}
 	if bytes.IndexByte(line, 0) >= 0 {
 		line = bytes.ReplaceAll(line, []byte{0}, nil)
 	}
@@ -188,4 +219,20 @@ func (l *lines) clean() []byte {
 	}
 	l.scratch = out
 	return out
+}
+
+// plain reports whether a line is ASCII without NUL, eight bytes at a time. False may be wrong, true is not.
+func plain(line []byte) bool {
+	const high, ones = 0x8080808080808080, 0x0101010101010101
+	found := uint64(0)
+	for len(line) >= 8 {
+		word := binary.LittleEndian.Uint64(line)
+		// A byte that is 0 borrows from the bit above it; so does none that is not.
+		found |= word | (word - ones)
+		line = line[8:]
+	}
+	for _, b := range line {
+		found |= uint64(b) | (uint64(b) - 1)
+	}
+	return found&high == 0
 }

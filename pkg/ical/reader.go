@@ -33,6 +33,7 @@ type Reader struct {
 	inside   bool
 	// open is the path from the top-level component to the innermost open one; free are spare parts.
 	open, free []*building
+	stock      stock
 	// tooDeep counts open components below the nesting limit; their lines are passed over.
 	tooDeep  int
 	searched int
@@ -64,7 +65,7 @@ type Summary struct {
 
 // NewReader reads from source, which needs no buffering of its own.
 func NewReader(source io.Reader) *Reader {
-	return &Reader{lines: newLines(source), names: names{}}
+	return &Reader{lines: newLines(source), names: names{known: map[string]string{}}}
 }
 
 // Summary is what has been seen so far.
@@ -235,7 +236,7 @@ func (r *Reader) collapse(at int) *Component {
 		last := len(r.open) - 1
 		b := r.open[last]
 		r.open = r.open[:last]
-		component := b.finish()
+		component := b.finish(&r.stock)
 		r.free = append(r.free, b)
 		if last == at {
 			return component
