@@ -54,6 +54,14 @@ func BenchmarkSync(b *testing.B) {
 			require.NoError(b, err)
 		}
 	})
+	b.Run("all", func(b *testing.B) {
+		b.SetBytes(int64(len(feed)))
+		for b.Loop() {
+			p, err := plan.Desired(strings.NewReader(feed), s)
+			require.NoError(b, err)
+			require.Empty(b, plan.Diff(p, w.view(), s).Changes)
+		}
+	})
 	b.Run("diff", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
