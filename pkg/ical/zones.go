@@ -14,6 +14,7 @@ type Zones struct {
 	loaded    map[string]*time.Location
 	named     map[string]*time.Location
 	matched   map[matchKey]*time.Location
+	built     map[*definition]*time.Location
 }
 
 type matchKey struct {
@@ -30,6 +31,8 @@ const (
 	ByName How = iota
 	// ByRules: nobody knows the name, and a zone with the same offsets and switches stands in.
 	ByRules
+	// ByDefinition: no zone has the rules that the feed defines; they are followed as they are.
+	ByDefinition
 	// ByOffset: only an offset from UTC is known; switches to summer time, if any, are lost.
 	ByOffset
 	// Unknown: nothing is known.
@@ -38,11 +41,11 @@ const (
 
 // Zone is what a TZID means.
 type Zone struct {
-	// Location is nil when How is Unknown. ByOffset it may have no IANA name: see Fixed.
+	// Location is nil when How is Unknown.
 	Location *time.Location
 	How      How
-	// Fixed is set for offsets that no IANA zone stands for, such as +05:37.
-	Fixed   bool
+	// Nameless is set for a Location that has no IANA name, such as +05:37 or one that the feed defines.
+	Nameless bool
 	defined *definition
 }
 
@@ -50,7 +53,7 @@ type Zone struct {
 func NewZones(preferred ...string) *Zones {
 	z := &Zones{
 		defined: map[string]*definition{}, loaded: map[string]*time.Location{}, named: map[string]*time.Location{},
-		matched: map[matchKey]*time.Location{},
+		matched: map[matchKey]*time.Location{}, built: map[*definition]*time.Location{},
 	}
 	for _, name := range preferred {
 		if location := z.Name(name); location != nil {
@@ -88,14 +91,17 @@ func (z *Zones) Resolve(id string, near time.Time) Zone {
 			return Zone{Location: location, How: ByRules, defined: zone}
 		}
 		if offset, constant := zone.constant(near); constant {
-			return Zone{Location: time.FixedZone("", int(offset/time.Second)), How: ByOffset, Fixed: true, defined: zone}
+			return Zone{Location: time.FixedZone("", int(offset/time.Second)), How: ByOffset, Nameless: true, defined: zone}
+		}
+		if location = z.build(zone); location != nil {
+			return Zone{Location: location, How: ByDefinition, Nameless: true, defined: zone}
 		}
 	}
 	if offset, _, ok := leadingOffset(id); ok {
 		if location = z.fixed(offset); location != nil {
 			return Zone{Location: location, How: ByOffset, defined: zone}
 		}
-		return Zone{Location: time.FixedZone("", int(offset/time.Second)), How: ByOffset, Fixed: true, defined: zone}
+		return Zone{Location: time.FixedZone("", int(offset/time.Second)), How: ByOffset, Nameless: true, defined: zone}
 	}
 	return Zone{How: Unknown}
 }
@@ -134,6 +140,9 @@ func (z *Zones) lookUp(name string) *time.Location {
 		return location
 	}
 	key := strings.ToLower(name)
+	if location := z.iana(aliases[key]); location != nil {
+		return location
+	}
 	if location := z.iana(strings.ReplaceAll(key, "-", "/")); location != nil {
 		return location
 	}
@@ -146,16 +155,36 @@ func (z *Zones) lookUp(name string) *time.Location {
 	if offset, rest, ok := leadingOffset(name); ok && rest == "" {
 		return z.fixed(offset)
 	}
-	if found := windowsZones[key]; found != "" {
-		return z.iana(found)
+	if location := z.windows(windowsZones[key]); location != nil {
+		return location
 	}
 	if location := z.path(key); location != nil {
 		return location
 	}
-	if found := windowsTexts[key]; found != "" {
-		return z.iana(found)
+	// Older versions of Windows named more places, behind a semicolon.
+	shown, _, _ := strings.Cut(key, ";")
+	if location := z.windows(windowsTexts[shown]); location != nil {
+		return location
 	}
-	return z.text(key)
+	return z.text(shown)
+}
+
+// aliases are names of American zones that some calendars write with a hyphen.
+var aliases = map[string]string{
+	"us-eastern": "America/New_York", "us-central": "America/Chicago", "us-mountain": "America/Denver", "us-pacific": "America/Los_Angeles",
+	"us-arizona": "America/Phoenix", "us-alaska": "America/Anchorage", "us-hawaii": "Pacific/Honolulu",
+}
+
+// windows is the zone of an entry of the Windows tables. Two places of CLDR 41 have left the offset that
+// Windows has for their zones, UTC-07:00 and UTC+06:00, since: others of the same zone stand in.
+func (z *Zones) windows(name string) *time.Location {
+	switch name {
+	case "America/Chihuahua":
+		name = "America/Mazatlan"
+	case "Asia/Almaty":
+		name = "Asia/Bishkek"
+	}
+	return z.iana(name)
 }
 
 // utc are names of UTC that neither IANA nor Windows have.
@@ -201,11 +230,11 @@ func (z *Zones) text(name string) *time.Location {
 	if !ok || !strings.HasPrefix(name, "(") || rest == "" {
 		return nil
 	}
-	if found := windowsTexts[rest]; found != "" {
-		return z.iana(found)
+	if location := z.windows(windowsTexts[rest]); location != nil {
+		return location
 	}
 	for city := range strings.SplitSeq(rest, ",") {
-		location := z.iana(windowsTexts[strings.TrimSpace(city)])
+		location := z.windows(windowsTexts[strings.TrimSpace(city)])
 		if location != nil && standardOffset(location) == offset {
 			return location
 		}

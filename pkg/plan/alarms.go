@@ -65,7 +65,7 @@ func (m *mapper) ahead(src *source, alarm *ical.Component, start, end moment) (t
 		// A fixed moment is before one instance of a series only.
 		return 0, false
 	}
-	at, ok := m.moment(src, trigger, true)
+	at, ok := m.moment(trigger, m.near(src, start, true))
 	if !ok || at.allDay {
 		return 0, false
 	}

@@ -166,7 +166,7 @@ func (s *series) tooFine() bool {
 	case "HOURLY", "MINUTELY", "SECONDLY":
 		return len(r.bySetPos) > 0 || len(r.byWeekNo) > 0
 	}
-	return r.scale != "" || r.skip != ""
+	return r.foreign()
 }
 
 func (m *mapper) refreshAt(at time.Time) {

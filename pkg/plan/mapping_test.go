@@ -154,7 +154,7 @@ func TestZones(t *testing.T) {
 	}{
 		"case":            {feed: "UID:1\nDTSTART;TZID=europe/BERLIN:20260310T090000", want: "2026-03-10T09:00:00 Europe/Berlin"},
 		"quotes":          {feed: "UID:1\nDTSTART;TZID=\" Europe/Berlin \":20260310T090000", want: "2026-03-10T09:00:00 Europe/Berlin"},
-		"alias":           {feed: "UID:1\nDTSTART;TZID=US-Eastern:20260310T090000", want: "2026-03-10T09:00:00 US/Eastern"},
+		"alias":           {feed: "UID:1\nDTSTART;TZID=US-Eastern:20260310T090000", want: "2026-03-10T09:00:00 America/New_York"},
 		"GMT+1":           {feed: "UID:1\nDTSTART;TZID=GMT+1:20260310T090000", want: "2026-03-10T09:00:00 Etc/GMT-1"},
 		"UTC-05:00":       {feed: "UID:1\nDTSTART;TZID=UTC-05:00:20260310T090000", want: "2026-03-10T09:00:00 Etc/GMT+5"},
 		"Windows":         {feed: "UID:1\nDTSTART;TZID=Eastern Standard Time:20260310T090000", want: "2026-03-10T09:00:00 America/New_York"},

@@ -38,20 +38,22 @@ func (m *mapper) times(src *source, recurring bool) (start, end moment, ok bool)
 	if property == nil && src.recurrenceID != nil {
 		property = src.recurrenceID
 	}
-	start, ok = m.moment(src, property, !recurring)
+	start, ok = m.moment(property, m.reading(src, !recurring))
 	if !ok {
 		return start, end, false
 	}
-	until, given := m.moment(src, c.First("DTEND"), true)
+	until, given := m.moment(c.First("DTEND"), m.near(src, start, true))
 	if given && !until.inYears() && until.wall.Year() > maxYear {
 		last := time.Date(maxYear, 12, 31, 0, 0, 0, 0, time.UTC)
 		until = moment{allDay: until.allDay, wall: last, zone: time.UTC, at: last}
 	}
 	lasts, measured := parseLength(c.Value("DURATION"))
-	if microsoftDay(c) && !start.allDay && midnight(start) && (!given || !until.allDay && midnight(until)) {
-		start = start.dayOf()
-		if given {
-			until = until.dayOf()
+	if !given && !measured && (c.Value("DTEND") != "" || c.Value("DURATION") != "") {
+		m.warn(src, "unreadable-end", "the end of the event cannot be read; it is taken to have none")
+	}
+	if microsoftDay(c) && !start.allDay {
+		if days, last, whole := m.wholeDays(src, start, until, given); whole {
+			start, until = days, last
 		}
 	}
 	if start.allDay {
@@ -76,6 +78,21 @@ func (m *mapper) times(src *source, recurring bool) (start, end moment, ok bool)
 		end = start
 	}
 	return start, end, true
+}
+
+// wholeDays are the days of an event that Microsoft calls all-day although it has times: those at which
+// it begins and ends at midnight, by its own zone or, when it is written in UTC, by that of the feed.
+func (m *mapper) wholeDays(src *source, start, until moment, given bool) (from, to moment, whole bool) {
+	if start.zone == time.UTC && !midnight(start) {
+		start = m.local(wallOf(start.at, m.floating(src)), m.floating(src), true)
+		if given && !until.allDay {
+			until = m.local(wallOf(until.at, start.zone), start.zone, true)
+		}
+	}
+	if !midnight(start) || given && (until.allDay || !midnight(until)) {
+		return from, to, false
+	}
+	return start.dayOf(), until.dayOf(), true
 }
 
 // endDay is the exclusive end of whole days.

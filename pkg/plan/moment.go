@@ -136,17 +136,40 @@ func number(digits string) int {
 	return n
 }
 
-// moment reads a property's value. Single events follow the feed's own VTIMEZONE where it disagrees with
-// the zone of that name; a series can only name a zone.
-func (m *mapper) moment(src *source, property *ical.Property, single bool) (moment, bool) {
+// reading says how the times of one property are read.
+type reading struct {
+	// floating is the zone of times that name none, and nameless whether Google knows no name of it.
+	floating *time.Location
+	nameless bool
+	// single events follow the feed's own VTIMEZONE where it disagrees with the zone of that name; a
+	// series can only name a zone.
+	single bool
+}
+
+// reading is how the times of an event are read that lean on no other.
+func (m *mapper) reading(src *source, single bool) reading {
+	return reading{floating: m.floating(src), single: single}
+}
+
+// near is how times are read that lean on a start: without a zone of their own they are in the start's,
+// for "DTSTART;TZID=…" next to "EXDATE:…" without one is carelessness.
+func (m *mapper) near(src *source, start moment, single bool) reading {
+	if start.allDay {
+		return m.reading(src, single)
+	}
+	return reading{floating: start.zone, nameless: start.nameless, single: single}
+}
+
+// moment reads a property's value.
+func (m *mapper) moment(property *ical.Property, how reading) (moment, bool) {
 	if property == nil {
 		return moment{}, false
 	}
-	return m.momentOf(src, property, property.Value, single)
+	return m.momentOf(property, property.Value, how)
 }
 
 // momentOf reads one value of a property that may have several.
-func (m *mapper) momentOf(src *source, property *ical.Property, text string, single bool) (moment, bool) {
+func (m *mapper) momentOf(property *ical.Property, text string, how reading) (moment, bool) {
 	id := property.Param("TZID")
 	s, ok := parseStamp(text)
 	if !ok {
@@ -169,41 +192,43 @@ func (m *mapper) momentOf(src *source, property *ical.Property, text string, sin
 		return moment{wall: at, zone: time.UTC, at: at}, true
 	}
 	if id == "" {
-		return m.local(s.wall, m.floating(src), single), true
+		found := m.local(s.wall, how.floating, how.single)
+		found.nameless = how.nameless
+		return found, true
 	}
-	zone := m.zones.Resolve(id, s.wall)
+	return m.zoned(property, id, s.wall, how), true
+}
+
+// zoned is a wall clock in the zone that a TZID names. What is not plain about the zone is noted.
+func (m *mapper) zoned(property *ical.Property, id string, wall time.Time, how reading) moment {
+	note := func(code, text string) {
+		m.note(Note{Line: property.Line, Kind: NoteZone, Code: code, Text: text})
+	}
+	zone := m.zones.Resolve(id, wall)
 	switch zone.How {
 	case ical.Unknown:
-		m.note(Note{
-			Line: property.Line, Kind: NoteZone, Code: "unknown-tzid",
-			Text: "the time zone " + quote(id) + " is not known; its times are read as local times of " + m.floating(src).String(),
-		})
-		return m.local(s.wall, m.floating(src), single), true
+		note("unknown-tzid", "the time zone "+quote(id)+" is not known; its times are read as local times of "+how.floating.String())
+		found := m.local(wall, how.floating, how.single)
+		found.nameless = how.nameless
+		return found
 	case ical.ByRules:
-		m.note(Note{
-			Line: property.Line, Kind: NoteZone, Code: "tzid-by-rules",
-			Text: "the time zone " + quote(id) + " is not known by name; " + zone.Location.String() + " has the same rules",
-		})
+		note("tzid-by-rules", "the time zone "+quote(id)+" is not known by name; "+zone.Location.String()+" has the same rules")
+	case ical.ByDefinition:
+		note("tzid-by-definition", "the time zone "+quote(id)+" is not known, and no known one has its rules; its times are worked out from the feed's own definition")
 	case ical.ByOffset:
-		m.note(Note{
-			Line: property.Line, Kind: NoteZone, Code: "tzid-by-offset",
-			Text: "of the time zone " + quote(id) + " only the offset from UTC is known",
-		})
+		note("tzid-by-offset", "of the time zone "+quote(id)+" only the offset from UTC is known")
 	case ical.ByName:
 	}
-	found := m.local(s.wall, zone.Location, single)
-	found.nameless = zone.Fixed
-	if at, differs := zone.Defined(s.wall, found.at); differs {
-		if single {
+	found := m.local(wall, zone.Location, how.single)
+	found.nameless = zone.Nameless
+	if at, differs := zone.Defined(wall, found.at); differs {
+		if how.single {
 			found.at = at.In(zone.Location)
 			found.wall = wallOf(at, zone.Location)
 		}
-		m.note(Note{
-			Line: property.Line, Kind: NoteZone, Code: "vtimezone-differs",
-			Text: "the feed defines " + quote(id) + " with other offsets than the time zone of that name",
-		})
+		note("vtimezone-differs", "the feed defines "+quote(id)+" with other offsets than the time zone of that name")
 	}
-	return found, true
+	return found
 }
 
 // local is a wall clock in a zone. A single event in a gap gets the wall clock that it happens at.
@@ -228,7 +253,7 @@ func (m *mapper) floating(src *source) *time.Location {
 		if name == "" {
 			continue
 		}
-		if found := m.zones.Resolve(name, m.settings.Now); found.Location != nil && !found.Fixed {
+		if found := m.zones.Resolve(name, m.settings.Now); found.Location != nil && !found.Nameless {
 			zone = found.Location
 			break
 		}

@@ -50,7 +50,7 @@ func (m *mapper) instanceOf(all []*master, src *source) string {
 	if made, wall := m.find(all, src); made != nil {
 		return made.series.instance(wall)
 	}
-	at, ok := m.moment(src, src.recurrenceID, true)
+	at, ok := m.moment(src.recurrenceID, m.reading(src, true))
 	if !ok {
 		return ""
 	}

@@ -14,6 +14,10 @@ func (m *mapper) recur(made *master) []*master {
 	base := series{zone: made.start.zone, allDay: made.start.allDay, start: made.start.wall}
 	rules := m.rules(src, "RRULE", made.start)
 	without := m.rules(src, "EXRULE", made.start)
+	if slices.ContainsFunc(append(slices.Clone(rules), without...), (*rule).foreign) {
+		m.warn(src, "rule-not-supported", "the rule counts in another calendar, or moves dates that do not exist; only the first instance is written")
+		rules, without = nil, nil
+	}
 	if base.start.Year() < minYear && !m.clipStart(made, &base, rules) {
 		return nil
 	}
@@ -79,13 +83,15 @@ func (m *mapper) rules(src *source, name string, start moment) []*rule {
 			m.note(Note{Line: property.Line, Key: src.uid, Kind: NoteWarning, Code: "bad-rrule", Text: err.Error()})
 			continue
 		}
+		r.unskip(start.wall)
+		runs := m.until(r, start)
 		if len(r.dropped) > 0 {
 			m.note(Note{
 				Line: property.Line, Key: src.uid, Kind: NoteWarning, Code: "bad-rrule-part",
 				Text: "parts of the rule mean nothing and are dropped: " + clip(strings.Join(r.dropped, ", "), 100),
 			})
 		}
-		if !m.until(r, start) {
+		if !runs {
 			continue
 		}
 		if line := r.line(start.allDay); !slices.Contains(lines, line) && len(rules) < 20 {
@@ -158,84 +164,6 @@ func (m *mapper) placed(like moment, wall time.Time) moment {
 	return placed
 }
 
-// rewrite says a rule in a way that Google takes, where that is possible.
-func (m *mapper) rewrite(r *rule, base *series) *rule {
-	r = m.oneEnd(r, base)
-	if (r.scale == "GREGORIAN" || r.scale == "") && (r.skip == "OMIT" || r.skip == "") {
-		r.scale, r.skip = "", ""
-	}
-	switch {
-	case r.freq == "HOURLY" && r.plain() && r.interval%24 == 0:
-		r.freq, r.interval = "DAILY", r.interval/24
-	case r.freq == "MINUTELY" && r.plain() && r.interval%(24*60) == 0:
-		r.freq, r.interval = "DAILY", r.interval/(24*60)
-	case r.freq == "HOURLY" || r.freq == "MINUTELY" || r.freq == "SECONDLY":
-		return r
-	}
-	r.byHour = dropSame(r.byHour, base.start.Hour(), base.allDay)
-	r.byMinute = dropSame(r.byMinute, base.start.Minute(), base.allDay)
-	r.bySecond = dropSame(r.bySecond, base.start.Second(), base.allDay)
-	r.yearDayToMonth()
-	return r
-}
-
-// dropSame drops a BYHOUR and its like that only repeats what the start says.
-func dropSame(numbers []int, own int, allDay bool) []int {
-	if allDay || len(numbers) == 1 && numbers[0] == own {
-		return nil
-	}
-	return numbers
-}
-
-// plain rules have no BY part.
-func (r *rule) plain() bool {
-	return len(r.byDay)+len(r.byMonth)+len(r.byMonthDay)+len(r.bySetPos)+len(r.byYearDay)+len(r.byWeekNo)+
-		len(r.byHour)+len(r.byMinute)+len(r.bySecond) == 0 && r.scale == "" && r.skip == ""
-}
-
-// yearDayToMonth replaces days of the year before 29 February by their dates.
-func (r *rule) yearDayToMonth() {
-	if r.freq != "YEARLY" || len(r.byYearDay) == 0 || len(r.byMonth)+len(r.byMonthDay)+len(r.byDay)+len(r.byWeekNo)+len(r.bySetPos) > 0 {
-		return
-	}
-	var days []int
-	month := 0
-	for _, n := range r.byYearDay {
-		at := time.Date(2001, 1, n, 0, 0, 0, 0, time.UTC)
-		if n < 1 || n > 59 || month != 0 && int(at.Month()) != month {
-			return
-		}
-		month = int(at.Month())
-		days = append(days, at.Day())
-	}
-	r.byYearDay, r.byMonth, r.byMonthDay = nil, []int{month}, days
-}
-
-// oneEnd keeps the earlier of COUNT and UNTIL: the standard forbids both.
-func (m *mapper) oneEnd(r *rule, base *series) *rule {
-	made := *r
-	if made.count == 0 || made.until.IsZero() {
-		return &made
-	}
-	const worthCounting = 1_000
-	if made.count > worthCounting {
-		made.count = 0
-		return &made
-	}
-	bounded := *base
-	bounded.rdates, bounded.rule = nil, &made
-	seen := 0
-	for range bounded.ruled(base.start, m.left) {
-		seen++
-	}
-	if seen < made.count {
-		made.count = 0
-	} else {
-		made.until = time.Time{}
-	}
-	return &made
-}
-
 // exclude gives a series its EXDATEs, in its own zone and type, sorted; those that exclude nothing are
 // left out.
 func (m *mapper) exclude(made *master, c *ical.Component) {
@@ -267,7 +195,7 @@ func (m *mapper) exclude(made *master, c *ical.Component) {
 // times those of that day.
 func (m *mapper) wallsOf(made *master, property *ical.Property, item string) []time.Time {
 	s := made.series
-	at, ok := m.momentOf(made.src, property, item, false)
+	at, ok := m.momentOf(property, item, m.near(made.src, made.start, false))
 	switch {
 	case !ok:
 		return nil
@@ -302,7 +230,7 @@ func (m *mapper) additions(made *master, base *series) (walls []time.Time, singl
 		}
 		for item := range strings.SplitSeq(property.Value, ",") {
 			from, to, period := strings.Cut(item, "/")
-			at, ok := m.momentOf(made.src, property, from, false)
+			at, ok := m.momentOf(property, from, m.near(made.src, made.start, false))
 			if !ok || !at.inYears() {
 				continue
 			}
@@ -338,7 +266,7 @@ func (m *mapper) period(made *master, property *ical.Property, base *series, wal
 	if lasts, ok := parseLength(to); ok {
 		end.at = start.at.Add(lasts.total())
 		end.wall = wallOf(end.at, end.zone)
-	} else if until, ok := m.momentOf(made.src, property, to, true); ok && !until.allDay {
+	} else if until, ok := m.momentOf(property, to, m.near(made.src, made.start, true)); ok && !until.allDay {
 		end = until
 	}
 	if end.at.Before(start.at) || end.at.Sub(start.at) == made.end.at.Sub(made.start.at) || len(to) == 0 {

@@ -51,7 +51,7 @@ func weekdayNumber(day string) int {
 func parseRule(value string) (*rule, error) {
 	r := &rule{interval: 1}
 	seen := map[string]bool{}
-	for part := range strings.SplitSeq(strings.ToUpper(value), ";") {
+	for part := range strings.SplitSeq(strings.TrimPrefix(strings.ToUpper(strings.TrimSpace(value)), "RRULE:"), ";") {
 		name, text, _ := strings.Cut(strings.TrimSpace(part), "=")
 		name, text = strings.TrimSpace(name), strings.TrimSpace(text)
 		if text == "" || strings.HasPrefix(name, "X-") || seen[name] {
@@ -192,7 +192,7 @@ func (r *rule) native() bool {
 	default:
 		return false
 	}
-	return len(r.byHour)+len(r.byMinute)+len(r.bySecond)+len(r.byWeekNo)+len(r.byYearDay) == 0 && r.scale == "" && r.skip == ""
+	return len(r.byHour)+len(r.byMinute)+len(r.bySecond)+len(r.byWeekNo)+len(r.byYearDay) == 0 && !r.foreign()
 }
 
 // line is the rule in canonical form: parts in a fixed order, defaults left out.

@@ -1,0 +1,119 @@
+package plan
+
+import (
+	"slices"
+	"time"
+)
+
+// rewrite says a rule in a way that Google takes, where that is possible.
+func (m *mapper) rewrite(r *rule, base *series) *rule {
+	r = m.oneEnd(r, base)
+	if r.freq == "MINUTELY" && r.plain() && r.interval%60 == 0 {
+		r.freq, r.interval = "HOURLY", r.interval/60
+	}
+	switch {
+	case r.freq == "HOURLY" && r.plain() && r.interval%24 == 0:
+		r.freq, r.interval = "DAILY", r.interval/24
+	case r.freq == "HOURLY" || r.freq == "MINUTELY" || r.freq == "SECONDLY":
+		return r
+	}
+	r.byHour = dropSame(r.byHour, base.start.Hour(), base.allDay)
+	r.byMinute = dropSame(r.byMinute, base.start.Minute(), base.allDay)
+	r.bySecond = dropSame(r.bySecond, base.start.Second(), base.allDay)
+	r.yearDayToMonth()
+	return r
+}
+
+// dropSame drops a BYHOUR and its like that only repeats what the start says.
+func dropSame(numbers []int, own int, allDay bool) []int {
+	if allDay || len(numbers) == 1 && numbers[0] == own {
+		return nil
+	}
+	return numbers
+}
+
+// plain rules have no BY part.
+func (r *rule) plain() bool {
+	return len(r.byDay)+len(r.byMonth)+len(r.byMonthDay)+len(r.bySetPos)+len(r.byYearDay)+len(r.byWeekNo)+
+		len(r.byHour)+len(r.byMinute)+len(r.bySecond) == 0 && !r.foreign()
+}
+
+// yearDayToMonth replaces days of the year before 29 February by their dates.
+func (r *rule) yearDayToMonth() {
+	if r.freq != "YEARLY" || len(r.byYearDay) == 0 || len(r.byMonth)+len(r.byMonthDay)+len(r.byDay)+len(r.byWeekNo)+len(r.bySetPos) > 0 {
+		return
+	}
+	var days []int
+	month := 0
+	for _, n := range r.byYearDay {
+		at := time.Date(2001, 1, n, 0, 0, 0, 0, time.UTC)
+		if n < 1 || n > 59 || month != 0 && int(at.Month()) != month {
+			return
+		}
+		month = int(at.Month())
+		days = append(days, at.Day())
+	}
+	r.byYearDay, r.byMonth, r.byMonthDay = nil, []int{month}, days
+}
+
+// oneEnd keeps the earlier of COUNT and UNTIL: the standard forbids both.
+func (m *mapper) oneEnd(r *rule, base *series) *rule {
+	made := *r
+	if made.count == 0 || made.until.IsZero() {
+		return &made
+	}
+	const worthCounting = 1_000
+	if made.count > worthCounting {
+		made.count = 0
+		return &made
+	}
+	bounded := *base
+	bounded.rdates, bounded.rule = nil, &made
+	seen := 0
+	for range bounded.ruled(base.start, m.left) {
+		seen++
+	}
+	if seen < made.count {
+		made.count = 0
+	} else {
+		made.until = time.Time{}
+	}
+	return &made
+}
+
+// unskip says in plain parts what SKIP of RFC 7529 says: where dates that do not exist are moved to. What
+// has no plain form keeps its SKIP.
+func (r *rule) unskip(start time.Time) {
+	if r.scale != "" && r.scale != "GREGORIAN" {
+		return
+	}
+	r.scale = ""
+	date := start.Day()
+	if len(r.byMonthDay) == 1 {
+		date = r.byMonthDay[0]
+	}
+	simple := len(r.byDay)+len(r.bySetPos)+len(r.byYearDay)+len(r.byWeekNo) == 0 && len(r.byMonthDay) <= 1 && date > 0
+	leapDay := r.freq == "YEARLY" && date == 29 && (len(r.byMonth) == 0 && start.Month() == time.February || slices.Equal(r.byMonth, []int{2}))
+	switch {
+	case r.skip == "OMIT", r.skip == "FORWARD" && date <= 28 && simple, r.skip == "BACKWARD" && date <= 28 && simple:
+	case r.freq == "DAILY", r.freq == "WEEKLY":
+	case !simple:
+		return
+	case r.skip == "BACKWARD" && leapDay:
+		r.byMonth, r.byMonthDay = []int{2}, []int{-1}
+	case r.skip == "FORWARD" && leapDay:
+		r.byMonth, r.byMonthDay, r.byYearDay = nil, nil, []int{60}
+	case r.skip == "BACKWARD" && r.freq == "MONTHLY":
+		r.byMonthDay = nil
+		for day := 28; day <= date; day++ {
+			r.byMonthDay = append(r.byMonthDay, day)
+		}
+		r.bySetPos = []int{-1}
+	default:
+		return
+	}
+	r.skip = ""
+}
+
+// foreign rules cannot be said without RFC 7529.
+func (r *rule) foreign() bool { return r.scale != "" || r.skip != "" }
