@@ -49,11 +49,16 @@ run: ## Start everything with sample feeds, or with FEED=path-or-URL; console on
 build: ## Build all binaries into .out
 	go build -trimpath -o .out/ ./services/calferry/cmd/... ./services/fetcher/cmd/... ./services/writer/cmd/... ./services/state/cmd/...
 
+# What end-to-end tests need from JavaScript, at the versions of its lock file.
+JS := services/calferry/e2e/js
+$(JS)/node_modules/.package-lock.json: $(JS)/package-lock.json
+	@if command -v npm >/dev/null; then cd $(JS) && npm ci --silent; else echo "npm not found: tests in a browser are not run"; fi
+
 .PHONY: test
-test: ## Run all tests; uses redis-server and chromium when they are there, and says what it missed
+test: $(JS)/node_modules/.package-lock.json ## Run all tests; uses redis-server, chromium and node when they are there, and says what it missed
 	go test $(RACE) -timeout 10m $(PACKAGES)
 	@missing=0; \
-	for tool in redis-server chromium; do \
+	for tool in redis-server chromium node npm; do \
 	  command -v $$tool >/dev/null || { echo "not run: tests that need $$tool"; missing=1; }; \
 	done; \
 	[ -n "$(RACE)" ] || { echo "not run: the race detector, which needs cgo and a C compiler"; missing=1; }; \
