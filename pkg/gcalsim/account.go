@@ -31,6 +31,9 @@ var scopesOf = map[Op][]string{
 	OpEntryList:      {ScopeCalendar, ScopeCalendarList, ScopeCalendarListRead},
 	OpEntryGet:       {ScopeCalendar, ScopeAppCreated, ScopeCalendarList, ScopeCalendarListRead},
 	OpEntryPatch:     {ScopeCalendar, ScopeAppCreated, ScopeCalendarList},
+	OpEntryDelete:    {ScopeCalendar, ScopeAppCreated, ScopeCalendarList},
+	OpEntryInsert:    {ScopeCalendar, ScopeCalendarList},
+	OpUserInfo:       {ScopeOpenID, ScopeEmail, ScopeProfile},
 }
 
 var eventScopes = []string{ScopeCalendar, ScopeAppCreated, ScopeEvents, ScopeEventsOwned}
@@ -47,9 +50,11 @@ type grant struct {
 	account string
 	client  string
 	scopes  []string
-	expires time.Time // of an access token; zero: never
+	expires time.Time // zero: never
 	refresh string    // the refresh token an access token came from
 }
+
+func (g *grant) expired(now time.Time) bool { return !g.expires.IsZero() && !now.Before(g.expires) }
 
 func (g *grant) allows(op Op) bool {
 	allowed, ok := scopesOf[op]
@@ -71,23 +76,32 @@ type accounts struct {
 	revoked map[string]bool
 	access  map[string]*grant
 	refresh map[string]*grant
-	codes   map[string]*grant
-	outage  *problem
-	serial  int
+	codes   map[string]*authCode
+	granted map[grantee][]string
+	clients map[string]Client
+	robots  map[string]*serviceAccount
+	// refreshTTL bounds new refresh tokens, as of apps that are in testing; 0 is for good.
+	refreshTTL time.Duration
+	outage     *problem
+	serial     int
 }
 
-func newAccounts() *accounts {
+// grantee is an account's relation to one client, which remembers what was agreed to.
+type grantee struct{ account, client string }
+
+func newAccounts(client Client) *accounts {
 	a := &accounts{}
-	a.reset()
+	a.reset(client)
 	return a
 }
 
-func (a *accounts) reset() {
+func (a *accounts) reset(client Client) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.known, a.revoked = map[string]*Account{}, map[string]bool{}
-	a.access, a.refresh, a.codes = map[string]*grant{}, map[string]*grant{}, map[string]*grant{}
-	a.outage = nil
+	a.access, a.refresh, a.codes = map[string]*grant{}, map[string]*grant{}, map[string]*authCode{}
+	a.granted, a.robots, a.clients = map[grantee][]string{}, map[string]*serviceAccount{}, map[string]Client{client.ID: client}
+	a.refreshTTL, a.outage = 0, nil
 }
 
 func (a *accounts) bearer(header string) *grant {
@@ -114,7 +128,7 @@ func (s *Sim) AddAccount(email string) Account {
 	if !known {
 		acc = &Account{Email: email, Subject: subject(email)}
 		s.accounts.known[email] = acc
-		acc.RefreshToken = s.accounts.newRefresh(email, s.cfg.ClientID, []string{ScopeCalendar})
+		acc.RefreshToken = s.accounts.newRefresh(s.now(), email, s.cfg.ClientID, []string{ScopeCalendar})
 	}
 	out := *acc
 	s.accounts.mu.Unlock()
@@ -135,10 +149,22 @@ func subject(email string) string {
 	return fmt.Sprintf("1%020d", n)
 }
 
-func (a *accounts) newRefresh(email, client string, scopes []string) string {
+func (a *accounts) newRefresh(now time.Time, email, client string, scopes []string) string {
 	token := a.mint("refresh")
-	a.refresh[token] = &grant{account: email, client: client, scopes: scopes}
+	g := &grant{account: email, client: client, scopes: scopes}
+	if a.refreshTTL > 0 {
+		g.expires = now.Add(a.refreshTTL)
+	}
+	a.refresh[token] = g
 	return token
+}
+
+// SetRefreshTTL bounds the life of refresh tokens that are issued from now on, by the simulator's clock: seven days is what apps
+// get that are in testing. 0 is for good.
+func (s *Sim) SetRefreshTTL(d time.Duration) {
+	s.accounts.mu.Lock()
+	defer s.accounts.mu.Unlock()
+	s.accounts.refreshTTL = d
 }
 
 // IssueToken returns a fresh access token of an account, which is made if it does not exist. Without scopes it has the full
@@ -167,16 +193,20 @@ func (s *Sim) IssueRefreshToken(account string, scopes ...string) string {
 	s.AddAccount(account)
 	s.accounts.mu.Lock()
 	defer s.accounts.mu.Unlock()
-	return s.accounts.newRefresh(account, s.cfg.ClientID, orFull(scopes))
+	return s.accounts.newRefresh(s.now(), account, s.cfg.ClientID, orFull(scopes))
 }
 
-// IssueCode returns an authorization code, as if a person had consented; /token takes it once.
+// IssueCode returns an authorization code, as if a person had consented, to identity and offline access
+// too; /token takes it once, with any redirect and without a verifier.
 func (s *Sim) IssueCode(account string, scopes ...string) string {
 	s.AddAccount(account)
 	s.accounts.mu.Lock()
 	defer s.accounts.mu.Unlock()
 	code := s.accounts.mint("code")
-	s.accounts.codes[code] = &grant{account: account, client: s.cfg.ClientID, scopes: orFull(scopes)}
+	scopes = append(slices.Clone(orFull(scopes)), ScopeOpenID, ScopeEmail)
+	s.accounts.codes[code] = &authCode{
+		grant: &grant{account: account, client: s.cfg.ClientID, scopes: scopes}, offline: true, expires: s.now().Add(codeTTL),
+	}
 	return code
 }
 
@@ -202,7 +232,8 @@ func (s *Sim) Revoke(account string) {
 	a.revoked[account] = true
 	mine := func(_ string, g *grant) bool { return g.account == account }
 	maps.DeleteFunc(a.refresh, mine)
-	maps.DeleteFunc(a.codes, mine)
+	maps.DeleteFunc(a.codes, func(_ string, c *authCode) bool { return c.grant.account == account })
+	maps.DeleteFunc(a.granted, func(g grantee, _ []string) bool { return g.account == account })
 	maps.DeleteFunc(a.access, func(_ string, g *grant) bool { return g.account == account && !g.expires.IsZero() })
 }
 
@@ -213,20 +244,20 @@ func (s *Sim) Reconnect(account string, scopes ...string) string {
 	s.accounts.mu.Lock()
 	defer s.accounts.mu.Unlock()
 	delete(s.accounts.revoked, account)
-	token := s.accounts.newRefresh(account, s.cfg.ClientID, orFull(scopes))
+	token := s.accounts.newRefresh(s.now(), account, s.cfg.ClientID, orFull(scopes))
 	s.accounts.known[account].RefreshToken = token
 	return token
 }
 
 // authorize says why a call may not be made at all.
 func (s *Sim) authorize(c *call) *problem {
-	if s.disabled.Load() {
+	if s.disabled.Load() && c.op != OpUserInfo {
 		return apiDisabled(s.project(c))
 	}
 	if c.http.Header.Get("Authorization") == "" {
 		return loginRequired()
 	}
-	if c.grant == nil || !c.grant.expires.IsZero() && !s.now().Before(c.grant.expires) {
+	if c.grant == nil || c.grant.expired(s.now()) {
 		return invalidCredentials()
 	}
 	s.accounts.mu.RLock()

@@ -2,7 +2,6 @@ package gcalsim
 
 import (
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -30,9 +29,10 @@ type calendar struct {
 	loc         *time.Location
 	version     uint64 // of the calendar's own fields
 	owner       string
-	appCreated  bool
+	maker       string            // the OAuth client that made it; empty: none did
 	roles       map[string]string // by account
 	entry       map[string]any    // what calendarList.patch set
+	unlisted    map[string]bool   // by account: taken out of its calendar list
 
 	rows       []*event
 	byID       map[string]int
@@ -54,17 +54,17 @@ func OwnedBy(account string) CalendarOption {
 func Titled(title string) CalendarOption { return func(c *calendar) { c.title = title } }
 
 // NotAppCreated hides the calendar from tokens that have only the app.created scope.
-func NotAppCreated() CalendarOption { return func(c *calendar) { c.appCreated = false } }
+func NotAppCreated() CalendarOption { return func(c *calendar) { c.maker = "" } }
 
-// AddCalendar makes a calendar, as if the app had made it. It fails for a zone that is no IANA name and for an id that is taken.
+// AddCalendar makes a calendar, as if the configured client had made it. It fails for a zone that is no IANA name and for an id that is taken.
 func (s *Sim) AddCalendar(id, zone string, options ...CalendarOption) error {
 	loc, known := s.zones.load(zone)
 	if !known {
 		return fmt.Errorf("add calendar %q: %q is no IANA time zone", id, zone)
 	}
 	c := &calendar{
-		id: id, title: id, zone: zone, loc: loc, owner: s.cfg.Account, appCreated: true, version: s.stamp(),
-		byID: map[string]int{}, byUID: map[string]string{}, exceptions: map[string][]string{}, tombstone: s.cfg.TombstoneTTL,
+		id: id, title: id, zone: zone, loc: loc, owner: s.cfg.Account, maker: s.cfg.ClientID, version: s.stamp(),
+		unlisted: map[string]bool{}, byID: map[string]int{}, byUID: map[string]string{}, exceptions: map[string][]string{}, tombstone: s.cfg.TombstoneTTL,
 	}
 	for _, o := range options {
 		o(c)
@@ -119,7 +119,7 @@ func (s *Sim) access(c *call) (*calendar, string, *problem) {
 		return nil, "", notFound()
 	}
 	cal.mu.RLock()
-	role, foreign := cal.roles[c.grant.account], !cal.appCreated && c.grant.appOnly(c.op)
+	role, foreign := cal.roles[c.grant.account], cal.maker != c.grant.client && c.grant.appOnly(c.op)
 	cal.mu.RUnlock()
 	switch {
 	case role == RoleNone:
@@ -150,22 +150,6 @@ func (c *calendar) resource() map[string]any {
 	return out
 }
 
-// listEntry words the calendar for calendarList.*. The lock is held.
-func (c *calendar) listEntry(role, account string) map[string]any {
-	out := map[string]any{
-		"kind": "calendar#calendarListEntry", "etag": fmt.Sprintf(`"%d"`, c.version), "id": c.id, "summary": c.title, "timeZone": c.zone,
-		"colorId": "14", "backgroundColor": "#9fe1e7", "foregroundColor": "#000000", "selected": true, "accessRole": role,
-		"defaultReminders": []any{}, "dataOwner": c.owner,
-	}
-	setText(out, "description", c.description)
-	setText(out, "location", c.location)
-	maps.Copy(out, c.entry)
-	if c.id == account {
-		out["primary"] = true
-	}
-	return out
-}
-
 func setText(m map[string]any, key, text string) {
 	if text != "" {
 		m[key] = text
@@ -193,14 +177,11 @@ func (s *Sim) handleCalendar(c *call) answer {
 		return answer{status: http.StatusNoContent, applied: true}
 	case OpCalendarPatch, OpCalendarPut:
 		return s.changeCalendar(c, cal, role)
-	case OpEntryPatch:
-		return s.changeEntry(c, cal, role)
+	case OpEntryPatch, OpEntryInsert, OpEntryDelete, OpEntryGet:
+		return s.handleEntry(c, cal, role)
 	}
 	cal.mu.RLock()
 	defer cal.mu.RUnlock()
-	if c.op == OpEntryGet {
-		return s.reply(c, cal.listEntry(role, c.grant.account))
-	}
 	return s.reply(c, cal.resource())
 }
 
@@ -226,6 +207,7 @@ func (s *Sim) insertCalendar(c *call) answer {
 	if err := s.AddCalendar(id, zone, OwnedBy(c.grant.account), Titled(title), func(cal *calendar) {
 		cal.description, _ = c.json["description"].(string)
 		cal.location, _ = c.json["location"].(string)
+		cal.maker = c.grant.client
 	}); err != nil {
 		return backendError().refuse()
 	}
@@ -269,43 +251,6 @@ func (s *Sim) changeCalendar(c *call, cal *calendar, role string) answer {
 	a := s.reply(c, cal.resource())
 	a.applied = true
 	return a
-}
-
-// changeEntry keeps what an account may set about a calendar in its own list.
-func (s *Sim) changeEntry(c *call, cal *calendar, role string) answer {
-	if c.json == nil {
-		return parseError().refuse()
-	}
-	cal.mu.Lock()
-	defer cal.mu.Unlock()
-	mine := map[string]any{}
-	for _, key := range []string{"colorId", "backgroundColor", "foregroundColor", "hidden", "selected", "summaryOverride"} {
-		if v, set := c.json[key]; set {
-			mine[key] = v
-		}
-	}
-	cal.entry = merge(cal.entry, mine)
-	cal.version = s.stamp()
-	a := s.reply(c, cal.listEntry(role, c.grant.account))
-	a.applied = true
-	return a
-}
-
-func (s *Sim) listCalendars(c *call) answer {
-	s.mu.RLock()
-	all := slices.Clone(s.order)
-	s.mu.RUnlock()
-	items := []any{}
-	for _, cal := range all {
-		cal.mu.RLock()
-		if role := cal.roles[c.grant.account]; role != RoleNone {
-			items = append(items, cal.listEntry(role, c.grant.account))
-		}
-		cal.mu.RUnlock()
-	}
-	return s.reply(c, map[string]any{
-		"kind": "calendar#calendarList", "etag": fmt.Sprintf(`"p%d"`, s.lastStamp.Load()), "items": items, "nextSyncToken": "entries",
-	})
 }
 
 // Calendars lists the ids of all calendars, in the order they were made.

@@ -41,7 +41,7 @@ type Config struct {
 	Seed uint64
 	// Account is the address that owns calendars added without an owner.
 	Account string
-	// ClientID and ClientSecret are what /token accepts.
+	// ClientID and ClientSecret are of a desktop OAuth client; see Sim.AddClient for more.
 	ClientID, ClientSecret string
 	// Limits are the quotas that span calendars.
 	Limits Limits
@@ -85,6 +85,8 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
+func (c Config) client() Client { return Client{ID: c.ClientID, Secret: c.ClientSecret} }
+
 // Behaviour holds the switches for what is not known for certain. The zero value is the likeliest, or the least forgiving, guess.
 type Behaviour struct {
 	AllowZeroLength          bool `json:"allow_zero_length,omitempty"`          // a timed event may end when it starts
@@ -103,4 +105,5 @@ type Behaviour struct {
 	UndeleteWithoutStatus    bool `json:"undelete_without_status,omitempty"`    // a write without status brings a deleted event back
 	ForeignCalendarForbidden bool `json:"foreign_calendar_forbidden,omitempty"` // app.created on another's calendar: 403, not 404
 	ImportRefusesKnown       bool `json:"import_refuses_known,omitempty"`       // importing a known iCalUID is 409, not an update
+	ScopesUnticked           bool `json:"scopes_unticked,omitempty"`            // the consent page starts with nothing chosen
 }

@@ -37,6 +37,10 @@ func (s *Sim) controlRoutes() *http.ServeMux {
 		{"PUT /control/outage", s.controlOutage},
 		{"POST /control/clock", s.controlClock},
 		{"POST /control/accounts", s.controlAccount},
+		{"POST /control/clients", s.controlClient},
+		{"POST /control/service-accounts", s.controlServiceAccount},
+		{"PUT /control/delegation", s.controlDelegation},
+		{"PUT /control/refresh-ttl", s.controlRefreshTTL},
 		{"POST /control/tokens", s.controlToken},
 		{"POST /control/revoke", s.controlRevoke},
 		{"POST /control/reconnect", s.controlReconnect},
@@ -147,7 +151,7 @@ func (s *Sim) summary(id string) (calendarJSON, bool) {
 	cal.mu.RLock()
 	defer cal.mu.RUnlock()
 	out := calendarJSON{
-		ID: id, Zone: cal.zone, Title: cal.title, Account: cal.owner, NotByApp: !cal.appCreated, Limit: limit, Stats: s.Stats(id),
+		ID: id, Zone: cal.zone, Title: cal.title, Account: cal.owner, NotByApp: cal.maker == "", Limit: limit, Stats: s.Stats(id),
 	}
 	for _, e := range cal.rows {
 		switch {

@@ -1,10 +1,13 @@
 package gcalsim
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -42,7 +45,7 @@ func oauthError(code int, name, description string) answer {
 	return a
 }
 
-// token serves POST /token: refresh_token and authorization_code grants.
+// token serves POST /token.
 func (s *Sim) token(c *call) answer {
 	form, err := url.ParseQuery(string(c.body))
 	if err != nil || c.http.Method != http.MethodPost {
@@ -57,38 +60,82 @@ func (s *Sim) token(c *call) answer {
 		}
 		return a.outage.refuse()
 	}
-	client, secret, basic := c.http.BasicAuth()
-	if !basic {
-		client, secret = form.Get("client_id"), form.Get("client_secret")
+	if form.Get("grant_type") == jwtBearer {
+		return s.assertion(c, form.Get("assertion"))
 	}
-	if client != s.cfg.ClientID {
+	id, secret, basic := c.http.BasicAuth()
+	if !basic {
+		id, secret = form.Get("client_id"), form.Get("client_secret")
+	}
+	client, known := a.clients[id]
+	if !known {
 		return oauthError(http.StatusUnauthorized, "invalid_client", "The OAuth client was not found.")
 	}
-	if secret != s.cfg.ClientSecret {
+	if secret != client.Secret {
 		return oauthError(http.StatusUnauthorized, "invalid_client", "Unauthorized")
 	}
 	switch form.Get("grant_type") {
 	case "refresh_token":
 		g, known := a.refresh[form.Get("refresh_token")]
-		if !known || g.client != client {
+		if !known || g.client != id || g.expired(s.now()) {
 			return oauthError(http.StatusBadRequest, "invalid_grant", "Token has been expired or revoked.")
 		}
 		return ok(s.accessAnswer(g, form.Get("refresh_token")))
 	case "authorization_code":
-		g, known := a.codes[form.Get("code")]
-		if !known {
-			return oauthError(http.StatusBadRequest, "invalid_grant", "Malformed auth code.")
-		}
-		delete(a.codes, form.Get("code"))
-		delete(a.revoked, g.account)
-		refresh := a.newRefresh(g.account, client, g.scopes)
-		a.known[g.account].RefreshToken = refresh
-		out := s.accessAnswer(g, refresh)
-		out["refresh_token"] = refresh
-		out["id_token"] = s.idToken(g)
-		return ok(out)
+		return s.exchange(id, form)
 	}
 	return oauthError(http.StatusBadRequest, "unsupported_grant_type", "Invalid grant_type: "+form.Get("grant_type"))
+}
+
+// exchange turns an authorization code into tokens. The accounts are locked.
+func (s *Sim) exchange(client string, form url.Values) answer {
+	a := s.accounts
+	code, known := a.codes[form.Get("code")]
+	if !known || code.grant.client != client || !s.now().Before(code.expires) {
+		return oauthError(http.StatusBadRequest, "invalid_grant", "Malformed auth code.")
+	}
+	if code.redirect != form.Get("redirect_uri") && code.redirect != "" {
+		return oauthError(http.StatusBadRequest, "redirect_uri_mismatch", "Bad Request")
+	}
+	if p := code.prove(form.Get("code_verifier")); p != "" {
+		return oauthError(http.StatusBadRequest, "invalid_grant", p)
+	}
+	delete(a.codes, form.Get("code"))
+	g := code.grant
+	delete(a.revoked, g.account)
+	refresh := ""
+	if code.offline {
+		refresh = a.newRefresh(s.now(), g.account, client, g.scopes)
+		a.known[g.account].RefreshToken = refresh
+	}
+	out := s.accessAnswer(g, refresh)
+	if refresh != "" {
+		out["refresh_token"] = refresh
+		if a.refreshTTL > 0 {
+			out["refresh_token_expires_in"] = int(a.refreshTTL.Seconds())
+		}
+	}
+	if slices.Contains(g.scopes, ScopeOpenID) {
+		out["id_token"] = s.idToken(g)
+	}
+	return ok(out)
+}
+
+// prove checks that who exchanges a code is who asked for it.
+func (c *authCode) prove(verifier string) string {
+	switch {
+	case c.challenge == "":
+		return ""
+	case verifier == "":
+		return "Missing code verifier."
+	case c.method == "S256":
+		sum := sha256.Sum256([]byte(verifier))
+		verifier = base64.RawURLEncoding.EncodeToString(sum[:])
+	}
+	if verifier != c.challenge {
+		return "Invalid code verifier."
+	}
+	return ""
 }
 
 // accessAnswer mints an access token. The accounts are locked.
@@ -112,10 +159,11 @@ func (s *Sim) idToken(g *grant) string {
 		return base64.RawURLEncoding.EncodeToString(data)
 	}
 	now := s.now()
-	return encode(map[string]string{"alg": "none", "typ": "JWT"}) + "." + encode(map[string]any{
-		"iss": "https://accounts.google.com", "aud": g.client, "sub": subject(g.account), "email": g.account, "email_verified": true,
-		"iat": now.Unix(), "exp": now.Add(s.cfg.TokenTTL).Unix(),
-	}) + "."
+	claims := g.who()
+	maps.Copy(claims, map[string]any{
+		"iss": "https://accounts.google.com", "aud": g.client, "azp": g.client, "iat": now.Unix(), "exp": now.Add(s.cfg.TokenTTL).Unix(),
+	})
+	return encode(map[string]string{"alg": "none", "typ": "JWT"}) + "." + encode(claims) + "."
 }
 
 // revoke serves POST /revoke, with which an app gives a grant back.
@@ -132,12 +180,14 @@ func (s *Sim) revoke(c *call) answer {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	refresh := token
-	if g, known := a.access[token]; known {
+	g, known := a.access[token]
+	if known {
 		refresh = g.refresh
 		delete(a.access, token)
-	} else if _, known := a.refresh[token]; !known {
+	} else if g, known = a.refresh[token]; !known {
 		return oauthError(http.StatusBadRequest, "invalid_token", "Token expired or revoked")
 	}
+	delete(a.granted, grantee{g.account, g.client})
 	delete(a.refresh, refresh)
 	for t, g := range a.access {
 		if refresh != "" && g.refresh == refresh {
@@ -147,10 +197,23 @@ func (s *Sim) revoke(c *call) answer {
 	return ok(map[string]any{})
 }
 
+// who says as much about the person as the scopes allow.
+func (g *grant) who() map[string]any {
+	out := map[string]any{"sub": subject(g.account)}
+	if slices.Contains(g.scopes, ScopeEmail) {
+		out["email"], out["email_verified"] = g.account, true
+	}
+	if slices.Contains(g.scopes, ScopeProfile) {
+		name, _, _ := strings.Cut(g.account, "@")
+		out["name"] = name
+	}
+	return out
+}
+
 // userInfo serves GET /userinfo.
 func (s *Sim) userInfo(c *call) answer {
-	if p := s.authorize(c); p != nil && (p.code == http.StatusUnauthorized || c.grant == nil) {
+	if p := s.authorize(c); p != nil {
 		return p.refuse()
 	}
-	return ok(map[string]any{"sub": subject(c.grant.account), "email": c.grant.account, "email_verified": true})
+	return ok(c.grant.who())
 }

@@ -29,7 +29,10 @@ const (
 	OpEntryGet       Op = "calendarList.get"
 	OpEntryList      Op = "calendarList.list"
 	OpEntryPatch     Op = "calendarList.patch"
+	OpEntryInsert    Op = "calendarList.insert"
+	OpEntryDelete    Op = "calendarList.delete"
 
+	OpConsent  Op = "consent"
 	OpToken    Op = "token"
 	OpRevoke   Op = "revoke"
 	OpUserInfo Op = "userinfo"
@@ -106,6 +109,9 @@ func route(method, escapedPath string) target {
 			return target{op: OpUserInfo}
 		}
 	}
+	if slices.Equal(seg, []string{"o", "oauth2", "v2", "auth"}) {
+		return target{op: OpConsent}
+	}
 	for _, base := range []string{"calendar", "v3"} {
 		if len(seg) > 0 && seg[0] == base {
 			seg = seg[1:]
@@ -156,10 +162,14 @@ func routeEntry(method string, seg []string) target {
 	switch {
 	case len(seg) == 0 && method == http.MethodGet:
 		return target{op: OpEntryList}
+	case len(seg) == 0 && method == http.MethodPost:
+		return target{op: OpEntryInsert}
 	case len(seg) == 1 && method == http.MethodGet:
 		return target{op: OpEntryGet, calendar: seg[0]}
 	case len(seg) == 1 && method == http.MethodPatch:
 		return target{op: OpEntryPatch, calendar: seg[0]}
+	case len(seg) == 1 && method == http.MethodDelete:
+		return target{op: OpEntryDelete, calendar: seg[0]}
 	}
 	return target{op: OpUnknown}
 }

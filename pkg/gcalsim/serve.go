@@ -66,11 +66,14 @@ func (s *Sim) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c := &call{target: route(r.Method, r.URL.EscapedPath()), http: r, query: r.URL.Query(), body: body}
-	if len(body) > 0 && c.op != OpToken && c.op != OpRevoke {
+	if len(body) > 0 && c.op != OpToken && c.op != OpRevoke && c.op != OpConsent {
 		// A body that is no object stays nil here; whoever needs it answers parseError.
 		_ = json.Unmarshal(body, &c.json)
 	}
 	c.grant = s.accounts.bearer(r.Header.Get("Authorization"))
+	if c.op == OpEntryInsert {
+		c.calendar, _ = c.json["id"].(string)
+	}
 	if c.calendar == "primary" && c.grant != nil {
 		c.calendar = c.grant.account
 	}

@@ -47,7 +47,7 @@ func New(cfg Config) *Sim {
 	s.holds = &holds{all: map[uint64]*Held{}}
 	s.journal = newJournal(s.cfg.LogSize)
 	s.quotas = newQuotas(s.cfg.Limits)
-	s.accounts = newAccounts()
+	s.accounts = newAccounts(s.cfg.client())
 	s.calendars, s.gates = map[string]*calendar{}, map[string]*gate{}
 	s.behaviour.Store(&s.cfg.Behaviour)
 	s.latency.Store(&latency{s.cfg.Latency, s.cfg.Jitter})
@@ -118,7 +118,7 @@ func (s *Sim) Reset() {
 	s.quotas.creates, s.quotas.made = nil, nil
 	s.quotas.mu.Unlock()
 	s.quotas.set(s.cfg.Limits)
-	s.accounts.reset()
+	s.accounts.reset(s.cfg.client())
 	s.mu.Lock()
 	s.calendars, s.order, s.gates = map[string]*calendar{}, nil, map[string]*gate{}
 	s.mu.Unlock()

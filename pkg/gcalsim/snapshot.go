@@ -4,13 +4,27 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"time"
 )
 
-// snapshot is what Save writes: the calendars and what is in them. Accounts, tokens, quotas and the log are of one run.
+// snapshot is what Save writes: the calendars, what is in them, and who agreed to what. Access tokens, quotas and the log are of
+// one run.
 type snapshot struct {
 	Version   int             `json:"version"`
 	Calendars []savedCalendar `json:"calendars"`
+	Grants    []savedGrant    `json:"grants,omitempty"`
+	Serial    int             `json:"serial,omitempty"`
+}
+
+// savedGrant is a refresh token.
+type savedGrant struct {
+	Token   string    `json:"token"`
+	Account string    `json:"account"`
+	Client  string    `json:"client"`
+	Scopes  []string  `json:"scopes"`
+	Expires time.Time `json:"expires,omitzero"`
 }
 
 const snapshotVersion = 1
@@ -20,7 +34,9 @@ type savedCalendar struct {
 	Title      string            `json:"title"`
 	Zone       string            `json:"zone"`
 	Owner      string            `json:"owner"`
-	AppCreated bool              `json:"app_created"`
+	Maker      string            `json:"maker,omitempty"`
+	AppCreated bool              `json:"app_created,omitempty"` // of older snapshots: the configured client is the maker
+	Unlisted   map[string]bool   `json:"unlisted,omitempty"`
 	Roles      map[string]string `json:"roles"`
 	Entry      map[string]any    `json:"entry,omitempty"`
 	Events     []savedEvent      `json:"events"`
@@ -42,8 +58,8 @@ type savedEvent struct {
 	Purged     bool           `json:"purged,omitempty"`
 }
 
-// Save writes all calendars with their events and tombstones, etags included, so that a client that remembers etags finds them
-// after a Load.
+// Save writes all calendars with their events and tombstones, etags included, and the refresh tokens, so that a client that
+// remembers them finds them after a Load.
 func (s *Sim) Save(w io.Writer) error {
 	out := snapshot{Version: snapshotVersion}
 	s.mu.RLock()
@@ -52,18 +68,46 @@ func (s *Sim) Save(w io.Writer) error {
 	for _, c := range order {
 		out.Calendars = append(out.Calendars, c.saved())
 	}
+	out.Grants, out.Serial = s.accounts.saved()
 	if err := json.NewEncoder(w).Encode(out); err != nil {
 		return fmt.Errorf("save the simulator: %w", err)
 	}
 	return nil
 }
 
+func (a *accounts) saved() ([]savedGrant, int) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	var out []savedGrant
+	for _, token := range slices.Sorted(maps.Keys(a.refresh)) {
+		g := a.refresh[token]
+		out = append(out, savedGrant{Token: token, Account: g.account, Client: g.client, Scopes: g.scopes, Expires: g.expires})
+	}
+	return out, a.serial
+}
+
+// loadGrants adds refresh tokens. New tokens are named apart from all that a snapshot knew.
+func (s *Sim) loadGrants(grants []savedGrant, serial int) {
+	for _, g := range grants {
+		s.AddAccount(g.Account)
+	}
+	s.accounts.mu.Lock()
+	defer s.accounts.mu.Unlock()
+	a := s.accounts
+	for _, g := range grants {
+		a.refresh[g.Token] = &grant{account: g.Account, client: g.Client, scopes: g.Scopes, expires: g.Expires}
+		a.granted[grantee{g.Account, g.Client}] = g.Scopes
+	}
+	a.serial = max(a.serial, serial)
+}
+
 func (c *calendar) saved() savedCalendar {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	out := savedCalendar{
-		ID: c.id, Title: c.title, Zone: c.zone, Owner: c.owner, AppCreated: c.appCreated, Roles: c.roles, Entry: c.entry,
-		Events: make([]savedEvent, 0, len(c.rows)),
+		ID: c.id, Title: c.title, Zone: c.zone, Owner: c.owner, Maker: c.maker, Roles: maps.Clone(c.roles), Entry: c.entry,
+		Unlisted: maps.Clone(c.unlisted),
+		Events:   make([]savedEvent, 0, len(c.rows)),
 	}
 	for _, e := range c.rows {
 		if e.purged && e.master != "" {
@@ -84,7 +128,7 @@ func (c *calendar) saved() savedCalendar {
 // Changes counts what has changed so far: as long as it stays the same, so does what Save writes.
 func (s *Sim) Changes() uint64 { return s.lastStamp.Load() }
 
-// Load adds the calendars that Save wrote, in place of those with the same id. It fails on a snapshot that it cannot read, and
+// Load adds what Save wrote, calendars in place of those with the same id. It fails on a snapshot that it cannot read, and
 // then has added nothing.
 func (s *Sim) Load(r io.Reader) error {
 	var in snapshot
@@ -112,6 +156,7 @@ func (s *Sim) Load(r io.Reader) error {
 		s.order = append(s.order, c)
 		s.mu.Unlock()
 	}
+	s.loadGrants(in.Grants, in.Serial)
 	return nil
 }
 
@@ -121,9 +166,15 @@ func (s *Sim) restore(saved savedCalendar) (*calendar, error) {
 		return nil, fmt.Errorf("%q is no IANA time zone", saved.Zone)
 	}
 	c := &calendar{
-		id: saved.ID, title: saved.Title, zone: saved.Zone, loc: loc, owner: saved.Owner, appCreated: saved.AppCreated,
+		id: saved.ID, title: saved.Title, zone: saved.Zone, loc: loc, owner: saved.Owner, maker: saved.Maker, unlisted: saved.Unlisted,
 		roles: saved.Roles, entry: saved.Entry, version: s.stamp(), tombstone: s.cfg.TombstoneTTL,
 		byID: map[string]int{}, byUID: map[string]string{}, exceptions: map[string][]string{},
+	}
+	if saved.AppCreated {
+		c.maker = s.cfg.ClientID
+	}
+	if c.unlisted == nil {
+		c.unlisted = map[string]bool{}
 	}
 	for _, ev := range saved.Events {
 		e := &event{

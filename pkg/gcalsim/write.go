@@ -13,6 +13,8 @@ import (
 // handle decides a request and carries it out.
 func (s *Sim) handle(c *call) answer {
 	switch c.op {
+	case OpConsent:
+		return s.consent(c)
 	case OpToken:
 		return s.token(c)
 	case OpRevoke:
