@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// maxSteps bounds one walk over a rule finer than a day: 34 years of hours, 208 days of minutes.
+// maxSteps bounds one walk over a rule finer than a day: 34 years of hours, 208 days of minutes. A day that
+// the rule does not allow is one step.
 const maxSteps = 300_000
 
 // fine walks over hourly, minutely and secondly rules, step by step. The expander that coarse uses can
@@ -26,7 +27,8 @@ func (s *series) fine(_ time.Time, left *effort) iter.Seq[time.Time] {
 			unit = time.Minute
 			seconds = orNumber(r.bySecond, s.start.Second())
 		}
-		base := s.start.Truncate(unit)
+		every := time.Duration(r.interval) * unit
+		at := s.start.Truncate(unit)
 		counted := 0
 		for step := range maxSteps {
 			if step%1024 == 0 {
@@ -35,16 +37,23 @@ func (s *series) fine(_ time.Time, left *effort) iter.Seq[time.Time] {
 					return
 				}
 			}
-			at := base.Add(time.Duration(step) * time.Duration(r.interval) * unit)
 			if at.Year() > maxYear {
 				return
 			}
-			if !r.allows(at, unit) {
+			if !r.allowsDay(at) {
+				// On to the first step of the next day.
+				rest := at.Truncate(day).Add(day).Sub(at)
+				at = at.Add((rest + every - 1) / every * every)
+				continue
+			}
+			hour := at
+			at = at.Add(every)
+			if !r.allowsTime(hour, unit) {
 				continue
 			}
 			for _, minute := range minutes {
 				for _, second := range seconds {
-					moment := at.Add(time.Duration(minute)*time.Minute + time.Duration(second)*time.Second)
+					moment := hour.Add(time.Duration(minute)*time.Minute + time.Duration(second)*time.Second)
 					if moment.Before(s.start) {
 						continue
 					}
@@ -64,12 +73,12 @@ func orNumber(numbers []int, otherwise int) []int {
 	return []int{otherwise}
 }
 
-// allows applies the parts of the rule that are not finer than its unit.
-func (r *rule) allows(at time.Time, unit time.Duration) bool {
+// allowsDay applies the parts of the rule that name days.
+func (r *rule) allowsDay(at time.Time) bool {
 	contains := func(numbers []int, values ...int) bool {
 		return slices.ContainsFunc(values, func(n int) bool { return slices.Contains(numbers, n) })
 	}
-	if len(r.byMonth) > 0 && !slices.Contains(r.byMonth, int(at.Month())) || len(r.byHour) > 0 && !slices.Contains(r.byHour, at.Hour()) {
+	if len(r.byMonth) > 0 && !slices.Contains(r.byMonth, int(at.Month())) {
 		return false
 	}
 	if len(r.byMonthDay) > 0 {
@@ -84,10 +93,13 @@ func (r *rule) allows(at time.Time, unit time.Duration) bool {
 			return false
 		}
 	}
-	if unit <= time.Minute && len(r.byMinute) > 0 && !slices.Contains(r.byMinute, at.Minute()) ||
-		unit == time.Second && len(r.bySecond) > 0 && !slices.Contains(r.bySecond, at.Second()) {
-		return false
-	}
 	monday := (int(at.Weekday()) + 6) % 7
 	return len(r.byDay) == 0 || slices.ContainsFunc(r.byDay, func(d weekday) bool { return weekdayNumber(d.day) == monday })
+}
+
+// allowsTime applies those that name times of a day and are not finer than the rule's unit.
+func (r *rule) allowsTime(at time.Time, unit time.Duration) bool {
+	return (len(r.byHour) == 0 || slices.Contains(r.byHour, at.Hour())) &&
+		(unit > time.Minute || len(r.byMinute) == 0 || slices.Contains(r.byMinute, at.Minute())) &&
+		(unit > time.Second || len(r.bySecond) == 0 || slices.Contains(r.bySecond, at.Second()))
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -64,7 +65,7 @@ func (m *mapper) group(sources []*source) {
 		// The series is cancelled, filtered or unreadable, and its instances with it.
 		return
 	}
-	slices.SortStableFunc(futures, newer)
+	m.sortFutures(all, futures)
 	for _, src := range futures {
 		all = m.split(all, src)
 	}
@@ -73,6 +74,19 @@ func (m *mapper) group(sources []*source) {
 		m.finish(made)
 	}
 	m.strays = nil
+}
+
+// sortFutures puts overrides of all that follows in the order of what they change, and of one instance the
+// newest last.
+func (m *mapper) sortFutures(all []*master, futures []*source) {
+	if len(futures) < 2 {
+		return
+	}
+	instances := make(map[*source]string, len(futures))
+	for _, src := range futures {
+		instances[src] = m.instanceOf(all, src)
+	}
+	slices.SortStableFunc(futures, func(a, b *source) int { return cmp.Or(cmp.Compare(instances[a], instances[b]), newer(a, b)) })
 }
 
 // promote makes events with RECURRENCE-ID and a rule of their own masters, when the UID has no other:
@@ -100,6 +114,10 @@ type master struct {
 	series *series
 	// sets are the rules that an expansion wrote out; nil when the series has its own rule.
 	sets []*series
+	// moved is set for the later part of a series, from an override of all that follows.
+	moved *move
+	// withdrawn events are cancelled by the feed; dropped ones do not pass the filters.
+	withdrawn, dropped bool
 	// expandedUntil is where an expansion ends that is not complete.
 	expandedUntil time.Time
 	cancelled     []string

@@ -124,6 +124,17 @@ func midnight(m moment) bool { return m.wall.Equal(m.wall.Truncate(day)) }
 
 // finish puts a master and its overrides into the plan.
 func (m *mapper) finish(made *master) {
+	if made.dropped {
+		return
+	}
+	if made.series != nil && !made.withdrawn && made.series.hollow(m.left) {
+		m.warn(made.src, "no-instances", "the feed excludes every instance of the series")
+		made.withdrawn = true
+	}
+	if made.withdrawn {
+		m.plan.Withdrawn = append(m.plan.Withdrawn, made.key)
+		return
+	}
 	desired := event.Desired{Key: made.key, Body: made.body, Cancelled: made.cancelled, ExpandedUntil: made.expandedUntil}
 	if made.series != nil {
 		m.limitDates(made)

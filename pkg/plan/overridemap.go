@@ -1,9 +1,7 @@
 package plan
 
 import (
-	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/calferry/calferry/pkg/event"
@@ -37,6 +35,10 @@ func (m *mapper) overrides(all []*master, sources []*source) {
 			m.skip(src, "too-many-overrides", "the series has more changed instances than are planned")
 			continue
 		}
+		if made := m.onlyInstance(all, src); made != nil {
+			m.replace(made, src)
+			continue
+		}
 		if made, wall := m.find(all, src); made != nil {
 			m.change(made, wall, src)
 		} else {
@@ -57,8 +59,20 @@ func (m *mapper) instanceOf(all []*master, src *source) string {
 	return event.Instance(at.at, at.allDay)
 }
 
-// find is the series, and the wall clock in it, that an override names; nil if no series has it.
+// find is the series, and the wall clock in it, that an override names; nil if no series has it. Overrides
+// name instances by their first plan: of series that were moved, by what came before the move.
 func (m *mapper) find(all []*master, src *source) (*master, time.Time) {
+	for _, made := range all {
+		if made.series == nil || made.moved == nil {
+			continue
+		}
+		for _, wall := range m.wallsOf(made.moved.from, src.recurrenceID, src.recurrenceID.Value) {
+			now := wall.Add(made.moved.by)
+			if !wall.Before(made.moved.at) && made.moved.from.has(wall, m.left) && made.has(now, m.left) {
+				return made, now
+			}
+		}
+	}
 	for _, made := range all {
 		if made.series == nil {
 			continue
@@ -70,6 +84,54 @@ func (m *mapper) find(all []*master, src *source) (*master, time.Time) {
 		}
 	}
 	return nil, time.Time{}
+}
+
+// onlyInstance is the single event that an override names by its start; nil if there is none.
+func (m *mapper) onlyInstance(all []*master, src *source) *master {
+	for _, made := range all {
+		if made.series != nil {
+			continue
+		}
+		at, ok := m.moment(src.recurrenceID, m.near(src, made.start, true))
+		if ok && at.allDay == made.start.allDay && at.at.Equal(made.start.at) {
+			return made
+		}
+	}
+	return nil
+}
+
+// replace makes an override the event whose only instance it changes.
+func (m *mapper) replace(made *master, src *source) {
+	if src.cancelled {
+		made.withdrawn = true
+		return
+	}
+	if !m.filter.keeps(src) {
+		made.dropped = true
+		return
+	}
+	start, end, ok := m.instanceTimes(made, src)
+	if !ok || !start.inYears() {
+		m.skip(src, "unreadable-start", "the changed event has no start that can be read")
+		return
+	}
+	made.start, made.end, made.body = start, end, m.body(src, start, end)
+}
+
+// instanceTimes are start and end of a changed instance. One that says nothing of its times keeps those of
+// its series.
+func (m *mapper) instanceTimes(made *master, src *source) (start, end moment, ok bool) {
+	start, end, ok = m.times(src, false)
+	c := src.component
+	if !ok || c.First("DTSTART") != nil || c.First("DTEND") != nil || c.First("DURATION") != nil {
+		return start, end, ok
+	}
+	if start.allDay {
+		last := start.wall.Add(made.end.wall.Sub(made.start.wall))
+		return start, moment{allDay: true, wall: last, zone: time.UTC, at: last}, true
+	}
+	at := start.at.Add(made.end.at.Sub(made.start.at))
+	return start, moment{wall: wallOf(at, start.zone), zone: start.zone, at: at, nameless: start.nameless}, true
 }
 
 // has reports whether the series has an instance, those that an expansion left out included.
@@ -95,7 +157,7 @@ func (m *mapper) change(made *master, wall time.Time, src *source) {
 	if src.component.First("RRULE") != nil {
 		m.warn(src, "rule-in-override", "the event changes one instance of a series and has a rule of its own, which is ignored")
 	}
-	start, end, ok := m.times(src, false)
+	start, end, ok := m.instanceTimes(made, src)
 	if !ok || !start.inYears() {
 		m.skip(src, "unreadable-start", "the changed instance has no start that can be read")
 		return
@@ -164,133 +226,4 @@ func (m *mapper) alone(src *source, instance string, stale bool) {
 		m.warn(src, "stale-recurrence-id", "the event changes an instance that its series does not have; it is kept as an event of its own")
 	}
 	m.strays = append(m.strays, &master{src: src, key: key, start: start, end: end, body: m.body(src, start, end)})
-}
-
-// split ends a series where an override changes all that follows, and begins a new one there.
-func (m *mapper) split(all []*master, src *source) []*master {
-	made, at := m.find(all, src)
-	if made == nil {
-		id := m.instanceOf(all, src)
-		if id == "" {
-			m.skip(src, "unreadable-recurrence-id", "the instance that the event changes cannot be read")
-			return all
-		}
-		m.alone(src, id, len(all) > 0)
-		return all
-	}
-	if src.cancelled || !m.filter.keeps(src) {
-		return m.truncated(all, made, at)
-	}
-	start, end, ok := m.times(src, true)
-	if !ok || !start.inYears() {
-		m.skip(src, "unreadable-start", "the changed instances have no start that can be read")
-		return all
-	}
-	later := &master{
-		src: src, key: event.OverrideKey(made.key, made.series.instance(at)) + futureMark, start: start, end: end,
-		body: m.body(src, start, end), expandedUntil: made.expandedUntil,
-	}
-	later.series = m.rest(made.series, at, start)
-	if strings.TrimSpace(src.component.Value("RRULE")) != "" {
-		if rules := m.rules(src, "RRULE", start); len(rules) == 1 {
-			if r := m.rewrite(rules[0], later.series); r.native() {
-				later.series.rule, later.series.rdates = r, nil
-			}
-		}
-	}
-	if len(later.series.lines()) == 0 {
-		later.series = nil
-	}
-	all = m.truncated(all, made, at)
-	return append(all, later)
-}
-
-// truncated ends a series before an instance; without any instance left it goes.
-func (m *mapper) truncated(all []*master, made *master, at time.Time) []*master {
-	s := made.series
-	if !at.After(s.start) {
-		return slices.DeleteFunc(all, func(other *master) bool { return other == made })
-	}
-	if s.rule != nil {
-		ended := *s.rule
-		ended.count = 0
-		ended.until = s.instant(at).Add(-time.Second)
-		if s.allDay {
-			ended.until = at.AddDate(0, 0, -1)
-		}
-		s.rule = &ended
-	}
-	before := func(other time.Time) bool { return !other.Before(at) }
-	s.rdates = slices.DeleteFunc(slices.Clone(s.rdates), before)
-	s.exdates = slices.DeleteFunc(slices.Clone(s.exdates), before)
-	made.expandedUntil = time.Time{}
-	if len(s.lines()) == 0 {
-		made.series = nil
-	}
-	return all
-}
-
-// rest is what follows in a series from an instance on, moved to a new start.
-func (m *mapper) rest(s *series, at time.Time, start moment) *series {
-	shift := start.wall.Sub(at)
-	later := &series{zone: start.zone, allDay: start.allDay, start: start.wall}
-	for _, pair := range []struct{ from, to *[]time.Time }{{&s.rdates, &later.rdates}, {&s.exdates, &later.exdates}} {
-		for _, wall := range *pair.from {
-			if wall.After(at) {
-				*pair.to = append(*pair.to, wall.Add(shift))
-			}
-		}
-	}
-	if s.rule == nil {
-		return later
-	}
-	r := *s.rule
-	if r.count > 0 {
-		gone := 0
-		bare := *s
-		bare.rdates = nil
-		for wall := range bare.ruled(s.start, m.left) {
-			if !wall.Before(at) {
-				break
-			}
-			gone++
-		}
-		r.count = max(r.count-gone, 1)
-	}
-	if !r.until.IsZero() {
-		r.until = later.instant(s.wall(r.until).Add(shift))
-	}
-	if days := int(start.wall.Truncate(day).Sub(at.Truncate(day)) / day); days != 0 && !r.moveDays(days) {
-		// The rule names days that the new start is not on: write the dates out.
-		whole := *s
-		if dates, ok := m.dates([]*series{&whole}, at, wallOf(m.settings.Now.Add(m.horizon), s.zone)); ok {
-			for _, wall := range dates {
-				if wall.After(at) {
-					later.rdates = append(later.rdates, wall.Add(shift))
-				}
-			}
-			later.sort()
-			return later
-		}
-	}
-	later.rule = &r
-	return later
-}
-
-// moveDays moves the days that a rule names. False: that is not the same on all of them.
-func (r *rule) moveDays(by int) bool {
-	if len(r.byDay)+len(r.byMonthDay)+len(r.byMonth)+len(r.bySetPos) == 0 {
-		return true
-	}
-	if r.freq != "WEEKLY" || len(r.byMonthDay)+len(r.byMonth)+len(r.bySetPos) > 0 || r.interval > 1 && len(r.byDay) > 1 {
-		return false
-	}
-	moved := make([]weekday, len(r.byDay))
-	for i, d := range r.byDay {
-		number := ((weekdayNumber(d.day)+by)%7 + 7) % 7
-		moved[i] = weekday{day: weekdays[2*number : 2*number+2]}
-	}
-	slices.SortFunc(moved, func(a, b weekday) int { return cmp.Compare(weekdayNumber(a.day), weekdayNumber(b.day)) })
-	r.byDay = moved
-	return true
 }
