@@ -24,6 +24,7 @@ type lines struct {
 
 	line    []byte
 	scratch []byte
+	joined  []byte
 	// number is the physical line that the unfolded line began at; physical counts those used.
 	number, physical int
 	cut              bool
@@ -81,7 +82,37 @@ func (l *lines) fill(want int) {
 }
 
 // next is the next unfolded line, valid until the following call. At the end it returns the reader's error.
+// Lines of vCalendar 1.0 that are quoted-printable go on after a "=" at their end.
 func (l *lines) next() ([]byte, error) {
+	line, err := l.unfolded()
+	if err != nil || !softBreak(line) {
+		return line, err
+	}
+	number, cut := l.number, l.cut
+	l.joined = append(l.joined[:0], line...)
+	for err == nil && len(l.joined) > 0 && l.joined[len(l.joined)-1] == '=' {
+		l.joined = l.joined[:len(l.joined)-1]
+		if line, err = l.unfolded(); err == nil {
+			room := MaxLine - len(l.joined)
+			cut = cut || l.cut || len(line) > room
+			l.joined = append(l.joined, line[:min(len(line), room)]...)
+		}
+	}
+	l.number, l.cut = number, cut
+	return l.joined, nil
+}
+
+// softBreak reports whether a line is quoted-printable and goes on.
+func softBreak(line []byte) bool {
+	if len(line) == 0 || line[len(line)-1] != '=' {
+		return false
+	}
+	head, _, _ := bytes.Cut(line, []byte{':'})
+	return bytes.Contains(bytes.ToUpper(head), []byte("=QUOTED-PRINTABLE"))
+}
+
+// unfolded is the next line without its folds.
+func (l *lines) unfolded() ([]byte, error) {
 	if line := l.whole(); line != nil {
 		return l.clean(line), nil
 	}

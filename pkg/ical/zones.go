@@ -46,7 +46,7 @@ type Zone struct {
 	How      How
 	// Nameless is set for a Location that has no IANA name, such as +05:37 or one that the feed defines.
 	Nameless bool
-	defined *definition
+	defined  *definition
 }
 
 // NewZones prefers the named zones, in that order, where only rules are known. Unknown names are ignored.

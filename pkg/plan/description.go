@@ -13,7 +13,7 @@ import (
 // description is DESCRIPTION, or the HTML that says the same with more form, and below it lines that have
 // no field of their own. Lines are kept whole: the text above is cut to make room.
 func description(c *ical.Component, lines []string) string {
-	plain := text(c.Value("DESCRIPTION"), maxDescription)
+	plain := textOf(c, "DESCRIPTION", maxDescription)
 	if rich := richText(c); rich != "" && (plain == "" || sameText(plain, rich)) {
 		plain = rich
 	}
@@ -26,22 +26,22 @@ func description(c *ical.Component, lines []string) string {
 	return strings.TrimSpace(clip(plain, maxDescription-len([]rune(below))) + below)
 }
 
-// richText is X-ALT-DESC of the type text/html with nothing in it but what Google shows.
+// richText is the description as HTML with nothing in it but what Google shows: that of RFC 9073, or
+// Microsoft's.
 func richText(c *ical.Component) string {
-	property := c.First("X-ALT-DESC")
-	if property == nil || !strings.EqualFold(property.Param("FMTTYPE"), "text/html") {
-		return ""
-	}
-	markup := clipBytes(unescape(property.Value), 1<<20)
-	safe := strings.TrimSpace(sanitiser().Sanitize(markup))
-	if len(safe) > maxDescription {
+	for _, name := range []string{"STYLED-DESCRIPTION", "X-ALT-DESC"} {
+		property := c.First(name)
+		if property == nil || !strings.EqualFold(property.Param("FMTTYPE"), "text/html") {
+			continue
+		}
+		markup := clipBytes(unescape(property.Value), 1<<20)
+		safe := strings.TrimSpace(sanitiser().Sanitize(markup))
 		// Cutting would leave tags open.
-		return ""
+		if len(safe) <= maxDescription && strings.TrimSpace(plainOf(safe)) != "" {
+			return clean(safe, maxDescription)
+		}
 	}
-	if strings.TrimSpace(textOf(safe)) == "" {
-		return ""
-	}
-	return clean(safe, maxDescription)
+	return ""
 }
 
 // sanitiser lets through the few elements that Google Calendar shows in descriptions.
@@ -56,11 +56,11 @@ var sanitiser = sync.OnceValue(func() *bluemonday.Policy {
 
 var strict = sync.OnceValue(bluemonday.StrictPolicy)
 
-// textOf is the text of a piece of HTML.
-func textOf(markup string) string { return html.UnescapeString(strict().Sanitize(markup)) }
+// plainOf is the text of a piece of HTML.
+func plainOf(markup string) string { return html.UnescapeString(strict().Sanitize(markup)) }
 
 // sameText reports whether text and HTML say the same, white space aside.
 func sameText(plain, markup string) bool {
 	squeeze := func(s string) string { return strings.Join(strings.Fields(s), "") }
-	return squeeze(plain) == squeeze(textOf(markup))
+	return squeeze(plain) == squeeze(plainOf(markup))
 }

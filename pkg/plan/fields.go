@@ -44,9 +44,9 @@ func (m *mapper) body(src *source, start, end moment) event.Body {
 
 // title is SUMMARY, put into the template and behind the prefix of the options.
 func (m *mapper) title(c *ical.Component) string {
-	summary := text(c.Value("SUMMARY"), maxSummary)
+	summary := textOf(c, "SUMMARY", maxSummary)
 	if template := m.options.GetTitleTemplate(); template != "" {
-		summary = strings.NewReplacer("{summary}", summary, "{location}", text(c.Value("LOCATION"), maxLocation)).Replace(template)
+		summary = strings.NewReplacer("{summary}", summary, "{location}", textOf(c, "LOCATION", maxLocation)).Replace(template)
 	}
 	return clean(m.options.GetTitlePrefix()+summary, maxSummary)
 }
@@ -110,11 +110,14 @@ func categories(c *ical.Component) []string {
 
 // link is the page of an event; a URL that Google does not take as a link becomes a line of text.
 func (m *mapper) link(c *ical.Component) (source *event.Source, extra []string) {
-	address := clean(unescape(c.Value("URL")), maxLink)
+	address := textOf(c, "URL", maxLink)
 	if address == "" {
 		return nil, nil
 	}
 	if parsed, ok := webAddress(address); ok {
+		if strings.ContainsAny(address, " \n\t") {
+			address = parsed.String()
+		}
 		return &event.Source{Title: clean(cmp.Or(m.settings.FeedName, parsed.Hostname()), maxSummary), URL: address}, nil
 	}
 	return nil, []string{address}
@@ -130,7 +133,7 @@ func webAddress(address string) (*url.URL, bool) {
 
 // location is LOCATION; without it the address of a meeting, then the coordinates.
 func (m *mapper) location(c *ical.Component, extra []string) (place string, lines []string) {
-	place = text(c.Value("LOCATION"), maxLocation)
+	place = textOf(c, "LOCATION", maxLocation)
 	for _, name := range []string{"CONFERENCE", "X-GOOGLE-CONFERENCE", "X-MICROSOFT-SKYPETEAMSMEETINGURL"} {
 		for i := range c.Properties {
 			if c.Properties[i].Name != name {
@@ -152,9 +155,9 @@ func (m *mapper) location(c *ical.Component, extra []string) (place string, line
 	return place, extra
 }
 
-// coordinates is GEO as "latitude,longitude", or "".
+// coordinates is GEO as "latitude,longitude", or "". Some feeds write a comma for the semicolon.
 func coordinates(geo string) string {
-	latitude, longitude, ok := strings.Cut(strings.ReplaceAll(geo, `\`, ""), ";")
+	latitude, longitude, ok := strings.Cut(strings.ReplaceAll(strings.ReplaceAll(geo, `\`, ""), ",", ";"), ";")
 	if !ok {
 		return ""
 	}

@@ -85,11 +85,11 @@ func (one matcher) values(src *source) []string {
 	c := src.component
 	switch one.field {
 	case "summary":
-		return []string{text(c.Value("SUMMARY"), maxSummary)}
+		return []string{textOf(c, "SUMMARY", maxSummary)}
 	case "description":
-		return []string{text(c.Value("DESCRIPTION"), maxDescription)}
+		return []string{textOf(c, "DESCRIPTION", maxDescription)}
 	case "location":
-		return []string{text(c.Value("LOCATION"), maxLocation)}
+		return []string{textOf(c, "LOCATION", maxLocation)}
 	case "categories":
 		return append(categories(c), "")
 	case "status":

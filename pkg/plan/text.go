@@ -1,11 +1,16 @@
 package plan
 
 import (
+	"io"
+	"mime/quotedprintable"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/calferry/calferry/pkg/ical"
 )
 
 // Limits of Google's fields, in characters, and of a private property, in bytes.
@@ -41,6 +46,40 @@ func unescape(value string) string {
 		}
 	}
 	return b.String()
+}
+
+// textOf is the first TEXT property of that name that says something, as Google takes it.
+func textOf(c *ical.Component, name string, limit int) string {
+	for i := range c.Properties {
+		if c.Properties[i].Name != name {
+			continue
+		}
+		if found := text(decoded(&c.Properties[i]), limit); found != "" {
+			return found
+		}
+	}
+	return ""
+}
+
+// decoded is a property's value, out of quoted-printable if it says that it is (vCalendar 1.0).
+func decoded(property *ical.Property) string {
+	if !strings.EqualFold(property.Param("ENCODING"), "QUOTED-PRINTABLE") {
+		return property.Value
+	}
+	// Line ends of the text stand for what iCalendar escapes.
+	value, err := io.ReadAll(quotedprintable.NewReader(strings.NewReader(property.Value)))
+	if err != nil {
+		return property.Value
+	}
+	lines := strings.NewReplacer("\r\n", `\n`, "\n", `\n`)
+	if utf8.Valid(value) {
+		return lines.Replace(string(value))
+	}
+	latin, err := charmap.Windows1252.NewDecoder().Bytes(value)
+	if err != nil {
+		return property.Value
+	}
+	return lines.Replace(string(latin))
 }
 
 // text is a TEXT value as Google takes it: unescaped, without control characters, in Unicode's composed
