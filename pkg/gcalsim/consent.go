@@ -116,9 +116,7 @@ func (s *Sim) consent(c *call) answer {
 
 // understand reads an authorization request. What is wrong with it is told to the person, not to the redirect.
 func (s *Sim) understand(q url.Values) (request, *consentPage) {
-	refuse := func(name, detail string) (request, *consentPage) {
-		return request{}, &consentPage{Error: name, Detail: detail}
-	}
+	refuse := func(name, detail string) *consentPage { return &consentPage{Error: name, Detail: detail} }
 	s.accounts.mu.RLock()
 	client, known := s.accounts.clients[q.Get("client_id")]
 	s.accounts.mu.RUnlock()
@@ -129,13 +127,13 @@ func (s *Sim) understand(q url.Values) (request, *consentPage) {
 	}
 	switch {
 	case !known:
-		return refuse("invalid_client", "The OAuth client was not found.")
+		return req, refuse("invalid_client", "The OAuth client was not found.")
 	case !client.mayReturnTo(req.redirect):
-		return refuse("redirect_uri_mismatch", "The redirect URI in the request does not match the ones of the client: "+req.redirect)
+		return req, refuse("redirect_uri_mismatch", "The redirect URI in the request does not match the ones of the client: "+req.redirect)
 	case q.Get("response_type") != "code":
-		return refuse("unsupported_response_type", "Invalid response_type: "+q.Get("response_type"))
+		return req, refuse("unsupported_response_type", "Invalid response_type: "+q.Get("response_type"))
 	case req.method != "S256" && req.method != "plain":
-		return refuse("invalid_request", "Invalid code_challenge_method: "+req.method)
+		return req, refuse("invalid_request", "Invalid code_challenge_method: "+req.method)
 	}
 	for scope := range strings.FieldsSeq(q.Get("scope")) {
 		if long, is := identityScopes[scope]; is {
@@ -143,11 +141,11 @@ func (s *Sim) understand(q url.Values) (request, *consentPage) {
 		} else if consentTo[scope] != "" {
 			req.scopes = append(req.scopes, scope)
 		} else {
-			return refuse("invalid_scope", "Some requested scopes were invalid: "+scope)
+			return req, refuse("invalid_scope", "Some requested scopes were invalid: "+scope)
 		}
 	}
 	if len(req.identity)+len(req.scopes) == 0 {
-		return refuse("invalid_request", "Missing required parameter: scope")
+		return req, refuse("invalid_request", "Missing required parameter: scope")
 	}
 	return req, nil
 }

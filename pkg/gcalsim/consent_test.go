@@ -2,6 +2,7 @@ package gcalsim_test
 
 import (
 	"bytes"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -145,10 +146,7 @@ func TestWrongConsentRequestsAreNotRedirected(t *testing.T) {
 		{"scope", "", "invalid_request"},
 		{"code_challenge_method", "S1", "invalid_request"},
 	} {
-		q := url.Values{}
-		for k, v := range good {
-			q[k] = v
-		}
+		q := maps.Clone(good)
 		q.Set(tc.key, tc.value)
 		r := b.raw(http.MethodGet, "/o/oauth2/v2/auth?"+q.Encode(), "")
 		require.Equal(t, http.StatusBadRequest, r.code, "%s=%s", tc.key, tc.value)
