@@ -9,9 +9,12 @@ import (
 
 // address is a feed's address after reading: either a URL of http or https, or a path.
 type address struct {
-	url  *url.URL
-	path string
-	auth credentials
+	url *url.URL
+	// plain is asked when nothing at url speaks TLS: webcal says neither http nor https. Nil when that must not
+	// be, because the source says https or has credentials.
+	plain *url.URL
+	path  string
+	auth  credentials
 }
 
 // parseAddress reads what a person typed. User and password inside of a URL are used when the source has
@@ -45,6 +48,11 @@ func parseAddress(src *calferryv1.FeedSource) (address, error) {
 		a.auth.password, _ = u.User.Password()
 	}
 	a.url = normal(u)
+	if strings.EqualFold(scheme, "webcal") && a.auth.empty() {
+		plain := *a.url
+		plain.Scheme = "http"
+		a.plain = &plain
+	}
 	return a, nil
 }
 

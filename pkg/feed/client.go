@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"golang.org/x/net/http/httpguts"
@@ -96,7 +97,7 @@ func (c *Client) Get(ctx context.Context, req Request) (*Response, error) {
 	if a.path != "" {
 		return c.openFile(ctx, a.path, req.Local)
 	}
-	host := a.url.Hostname()
+	host := strings.ToLower(a.url.Hostname())
 	if n, v := a.auth.name, a.auth.value; n != "" && (!httpguts.ValidHeaderFieldName(n) || !httpguts.ValidHeaderFieldValue(v)) {
 		return nil, &Error{Kind: Refused, Host: host, Problem: "the extra header cannot be sent", Hint: "check its name and value for stray characters"}
 	}
@@ -113,6 +114,9 @@ func (c *Client) Get(ctx context.Context, req Request) (*Response, error) {
 	}
 	t := &trip{client: c, req: req, auth: a.auth, local: req.Local, parent: ctx, ctx: running, cancel: cancel}
 	resp, err := t.follow(a.url)
+	if err != nil && a.plain != nil && noTLS(err) {
+		resp, err = t.follow(a.plain)
+	}
 	if err != nil || resp.Body == nil {
 		end()
 		return resp, err

@@ -5,7 +5,11 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -160,6 +164,33 @@ func TestAddress(t *testing.T) {
 		_, err := parseAddress(&calferryv1.FeedSource{Url: bad})
 		fails(t, err, Refused)
 	}
+}
+
+func TestWebcalMayBePlain(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "127.0.0.2", body(calendar))
+	host := strings.TrimPrefix(s.URL, "http://")
+	c := open(t, Config{}, "127.0.0.2/32")
+	text, _, err := fetch(t, c, named("webcal://"+host+"/s3cret"))
+	require.NoError(t, err)
+	require.Equal(t, calendar, text)
+	for name, src := range map[string]*calferryv1.FeedSource{
+		"webcals says TLS":             {Url: "webcals://" + host + "/s3cret"},
+		"https says TLS":               {Url: "https://" + host + "/s3cret"},
+		"a password needs it":          {Url: "webcal://" + host + "/s3cret", User: "u", Password: "s3cret"},
+		"so does one in the address":   {Url: "webcal://u:s3cret@" + host + "/"},
+		"and a header, and its secret": {Url: "webcal://" + host + "/", HeaderName: "X-Key", HeaderValue: "s3cret"},
+	} {
+		_, _, err := fetch(t, c, Request{Source: src})
+		require.Equal(t, Unreachable, failure(t, err, Unreachable).Kind, name)
+	}
+	// A certificate that is not valid is no reason to go without.
+	secure := httptest.NewUnstartedServer(body(calendar))
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secure.StartTLS()
+	t.Cleanup(secure.Close)
+	_, _, err = fetch(t, open(t, Config{}, "127.0.0.0/8"), named("webcal://"+strings.TrimPrefix(secure.URL, "https://")+"/s3cret"))
+	require.Contains(t, failure(t, err, Unreachable).Problem, "certificate")
 }
 
 func TestCallerEnds(t *testing.T) {

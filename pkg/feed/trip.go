@@ -14,6 +14,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"syscall"
 
 	"code.dny.dev/ssrf"
 )
@@ -201,6 +202,13 @@ func (t *trip) answer(u *url.URL, resp *http.Response) (*Response, error) {
 func discard(resp *http.Response) {
 	_, _ = io.CopyN(io.Discard, resp.Body, 4<<10)
 	_ = resp.Body.Close()
+}
+
+// noTLS says whether a fetch failed because nobody speaks TLS at its first address: nothing listens there, or
+// the answer is not TLS. A certificate that is not valid or a server that is slow must not lead to plain http.
+func noTLS(err error) bool {
+	_, plain := errors.AsType[tls.RecordHeaderError](err)
+	return plain || errors.Is(err, http.ErrSchemeMismatch) || errors.Is(err, syscall.ECONNREFUSED)
 }
 
 // sendError explains why there was no answer.
