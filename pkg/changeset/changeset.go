@@ -95,6 +95,8 @@ func prefix(cs *calferryv1.ChangeSet, n int) *calferryv1.ChangeSet {
 		CreatedAt:    cs.GetCreatedAt(),
 		Kind:         cs.GetKind(),
 		FeedWins:     cs.GetFeedWins(),
+		Repair:       cs.GetRepair(),
+		Adopt:        cs.GetAdopt(),
 	}
 	out.ProtoReflect().SetUnknown(cs.ProtoReflect().GetUnknown())
 	return out

@@ -17,3 +17,13 @@ func SplitKey(key string) (master, instance string, ok bool) {
 	}
 	return key[:bar], key[bar+1:], true
 }
+
+// HashedKey stands for a key of which only the hash is known: that of an event that a repair has found in Google, before
+// the feed names it.
+func HashedKey(hash string) string { return hashMark + hash }
+
+// KeyHashOf is the hash that a HashedKey stands for; ok is false for the key of a feed. A UID may look like a HashedKey;
+// it is then one that nobody hashed.
+func KeyHashOf(key string) (hash string, ok bool) { return strings.CutPrefix(key, hashMark) }
+
+const hashMark = "#"

@@ -235,7 +235,7 @@ type Change struct {
 	IdKey string `protobuf:"bytes,12,opt,name=id_key,json=idKey,proto3" json:"id_key,omitempty"`
 	// When the event, or the next instance of the series, starts: soonest first.
 	NextStart *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=next_start,json=nextStart,proto3" json:"next_start,omitempty"`
-	// Hash of the key, for the deletion of an event that only a repair knows: key is empty.
+	// Hash of the key, for the deletion of an event that only a repair knows: key stands for it (see event.HashedKey).
 	KeyHash       []byte `protobuf:"bytes,14,opt,name=key_hash,json=keyHash,proto3" json:"key_hash,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -223,7 +223,9 @@ type Head struct {
 	Repaired uint32 `protobuf:"varint,19,opt,name=repaired,proto3" json:"repaired,omitempty"`
 	Retried  uint32 `protobuf:"varint,20,opt,name=retried,proto3" json:"retried,omitempty"`
 	// Where the feed has moved for good: an address sealed with the feed key.
-	SealedMoved   []byte `protobuf:"bytes,21,opt,name=sealed_moved,json=sealedMoved,proto3" json:"sealed_moved,omitempty"`
+	SealedMoved []byte `protobuf:"bytes,21,opt,name=sealed_moved,json=sealedMoved,proto3" json:"sealed_moved,omitempty"`
+	// The repair that the newest sync is for; it goes on while repaired is lower.
+	Repairing     uint32 `protobuf:"varint,22,opt,name=repairing,proto3" json:"repairing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -403,6 +405,13 @@ func (x *Head) GetSealedMoved() []byte {
 		return x.SealedMoved
 	}
 	return nil
+}
+
+func (x *Head) GetRepairing() uint32 {
+	if x != nil {
+		return x.Repairing
+	}
+	return 0
 }
 
 type ReissueEvidence struct {
@@ -1010,7 +1019,8 @@ type Entry struct {
 	// Print of the status, colour and reminders that we wrote last (see pkg/gcal): an update leaves
 	// those of them out that the feed did not change, so that the user's own stay.
 	Personal []byte `protobuf:"bytes,18,opt,name=personal,proto3" json:"personal,omitempty"`
-	// Hash of the key, for an entry that was rebuilt from Google: key is empty until the feed names it.
+	// Hash of the key, for an entry that was rebuilt from Google: key stands for it (see event.HashedKey) until the
+	// feed names it.
 	KeyHash []byte `protobuf:"bytes,19,opt,name=key_hash,json=keyHash,proto3" json:"key_hash,omitempty"`
 	// The same of its master, for a rebuilt override.
 	MasterKeyHash []byte `protobuf:"bytes,20,opt,name=master_key_hash,json=masterKeyHash,proto3" json:"master_key_hash,omitempty"`
@@ -1192,7 +1202,7 @@ var File_calferry_v1_ledger_proto protoreflect.FileDescriptor
 
 const file_calferry_v1_ledger_proto_rawDesc = "" +
 	"\n" +
-	"\x18calferry/v1/ledger.proto\x12\vcalferry.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xfb\x05\n" +
+	"\x18calferry/v1/ledger.proto\x12\vcalferry.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x99\x06\n" +
 	"\x04Head\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x12\n" +
 	"\x04sync\x18\x02 \x01(\x04R\x04sync\x12\x18\n" +
@@ -1218,7 +1228,8 @@ const file_calferry_v1_ledger_proto_rawDesc = "" +
 	"\rfeed_interval\x18\x12 \x01(\v2\x19.google.protobuf.DurationR\ffeedInterval\x12\x1a\n" +
 	"\brepaired\x18\x13 \x01(\rR\brepaired\x12\x18\n" +
 	"\aretried\x18\x14 \x01(\rR\aretried\x12!\n" +
-	"\fsealed_moved\x18\x15 \x01(\fR\vsealedMoved\"E\n" +
+	"\fsealed_moved\x18\x15 \x01(\fR\vsealedMoved\x12\x1c\n" +
+	"\trepairing\x18\x16 \x01(\rR\trepairing\"E\n" +
 	"\x0fReissueEvidence\x12\x1a\n" +
 	"\breissued\x18\x01 \x01(\rR\breissued\x12\x16\n" +
 	"\x06stable\x18\x02 \x01(\rR\x06stable\"\x8c\x01\n" +
