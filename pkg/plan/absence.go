@@ -40,7 +40,7 @@ func (d *differ) absent() {
 			continue
 		}
 		switch intent := d.view.Intents[key]; {
-		case withdrawn[key] && (removable(entry) || intent != nil):
+		case d.withdrawn(entry, withdrawn) && (removable(entry) || intent != nil):
 			d.remove(key, entry, "", "")
 		case !d.proves(key):
 			d.keep(entry)

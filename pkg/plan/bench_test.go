@@ -37,6 +37,24 @@ func mixed(n int) string {
 	return b.String()
 }
 
+// What mapping and comparing cost is held by what they allocate.
+func TestSyncingAllocatesLittle(t *testing.T) {
+	const n = 1_000
+	feed, s := mixed(n), settings()
+	var p *plan.Plan
+	mapping := testing.AllocsPerRun(2, func() {
+		var err error
+		p, err = plan.Desired(strings.NewReader(feed), s)
+		require.NoError(t, err)
+	})
+	w := newWorld()
+	w.apply(plan.Diff(p, w.view(), s).Changes, func() outcome { return done })
+	comparing := testing.AllocsPerRun(2, func() { require.Empty(t, plan.Diff(p, w.view(), s).Changes) })
+	t.Logf("for each event, mapping allocates %.0f times and comparing %.0f", mapping/n, comparing/n)
+	require.Less(t, mapping/n, 60.0)
+	require.Less(t, comparing/n, 12.0)
+}
+
 // BenchmarkSync maps a feed of 10,000 events and compares it with a ledger that has them all.
 func BenchmarkSync(b *testing.B) {
 	const n = 10_000

@@ -1,6 +1,9 @@
 package plan_test
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -43,6 +46,28 @@ func TestCases(t *testing.T) {
 			compareCase(t, want, got)
 		})
 	}
+}
+
+// mappings are the sums of all bodies of all cases, by MappingVersion.
+var mappings = map[uint32]string{2: "259bd963f34042dead4f9c96a07be2e16923e88d24ec5d302f94bf6558f7385b"}
+
+// Whoever changes how feeds map to bodies raises MappingVersion: otherwise, in a rolling upgrade, fetchers of both
+// versions would write each other's work back.
+func TestMappingVersion(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/cases/*.ics")
+	require.NoError(t, err)
+	sum := sha256.New()
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		require.NoError(t, err)
+		made, err := plan.Desired(bytes.NewReader(data), settings())
+		require.NoError(t, err)
+		for i := range made.Events {
+			sum.Write(made.Events[i].Body.ContentHash())
+		}
+	}
+	require.Equal(t, mappings[plan.MappingVersion], hex.EncodeToString(sum.Sum(nil)), "the same feeds map to other bodies: raise MappingVersion and note the new sum (for a new case: the sum alone)")
 }
 
 type caseFile struct {

@@ -38,6 +38,7 @@ func Diff(p *Plan, v View, s Settings) *Delta {
 	}
 	d.departedOverrides()
 	d.absent()
+	d.withdrawnInstances()
 	d.strayIntents()
 	d.decisions()
 	d.sort()

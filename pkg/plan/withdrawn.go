@@ -1,0 +1,30 @@
+package plan
+
+import (
+	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
+
+	"github.com/calferry/calferry/pkg/event"
+)
+
+// withdrawnInstances deletes single instances that the feed cancels without showing their series, as a
+// message of METHOD:CANCEL does: the series is known from the ledger alone, so it cannot get an EXDATE.
+func (d *differ) withdrawnInstances() {
+	for _, key := range d.plan.Withdrawn {
+		master, instance, ok := event.SplitKey(key)
+		series := d.view.Entries[master]
+		if !ok || series == nil || series.GetMasterKey() != "" || !removable(series) || d.series[master] != nil || d.deleted[master] {
+			continue
+		}
+		entry := d.view.Entries[key]
+		if entry != nil && (entry.GetMasterKey() == "" || !removable(entry) && d.view.Intents[key] == nil) {
+			continue
+		}
+		d.remove(key, entry, master, instance)
+	}
+}
+
+// withdrawn reports whether the feed declares the event of an entry cancelled: by its key or, in a message
+// that names the UID alone, as one of the events that were made of that UID.
+func (d *differ) withdrawn(entry *calferryv1.Entry, keys map[string]bool) bool {
+	return keys[entry.GetKey()] || d.plan.partial && keys[uidOf(entry.GetKey())]
+}
