@@ -116,7 +116,8 @@ func Matches(c *calferryv1.Change, e *calferryv1.Entry, feedWins bool) bool {
 	same := bytes.Equal(e.GetContentHash(), c.GetTargetHash())
 	switch state := e.GetState(); {
 	case c.GetOp() == calferryv1.Op_OP_DELETE:
-		return state == calferryv1.EntryState_ENTRY_STATE_UNSPECIFIED ||
+		// An instance that the ledger does not know is in Google as its series has it.
+		return state == calferryv1.EntryState_ENTRY_STATE_UNSPECIFIED && !IsOverride(c) ||
 			state == calferryv1.EntryState_ENTRY_STATE_DELETED ||
 			state == calferryv1.EntryState_ENTRY_STATE_USER_DELETED
 	case state == calferryv1.EntryState_ENTRY_STATE_LIVE, state == calferryv1.EntryState_ENTRY_STATE_QUARANTINED:
