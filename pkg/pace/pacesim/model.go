@@ -2,6 +2,7 @@ package pacesim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -60,14 +61,31 @@ func Models() []Model {
 	}
 }
 
+// HeldOut are five limits of other shapes, on which no controller was tuned. They were written down before any was run.
+func HeldOut() []Model {
+	return []Model{
+		{Name: "TB6b20+SW900/300", Calendar: func() Quota {
+			return All{&TokenBucket{Rate: 6, Burst: 20}, &SlidingWindow{Size: 900, Window: 5 * time.Minute}}
+		}},
+		{Name: "Tide4.5±1.5b10/300", Calendar: func() Quota {
+			return &Tide{Rate: 4.5, Swing: 1.5, Burst: 10, Period: 5 * time.Minute}
+		}},
+		{Name: "TB4b20grudge5", Calendar: func() Quota {
+			return &Grudge{Quota: &TokenBucket{Rate: 4, Burst: 20}, Penalty: 5 * time.Second}
+		}},
+		bucket(1.5, 50),
+		{Name: "Soft4-8", Calendar: func() Quota { return &Soft{Free: 4, Full: 8} }},
+	}
+}
+
 // ModelNamed returns the model of that name.
 func ModelNamed(name string) (Model, error) {
-	for _, m := range Models() {
+	for _, m := range slices.Concat(Models(), HeldOut()) {
 		if m.Name == name {
 			return m, nil
 		}
 	}
-	return Model{}, fmt.Errorf("no model is named %q; see Models", name)
+	return Model{}, fmt.Errorf("no model is named %q; see Models and HeldOut", name)
 }
 
 // Optimum is when a sender that knows the limits and has no latency would be done with the writes.

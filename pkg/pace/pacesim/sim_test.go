@@ -63,6 +63,9 @@ func TestQuotas(t *testing.T) {
 		{"bucket", &TokenBucket{Rate: 4, Burst: 10}, 10, 250 * time.Millisecond},
 		{"sliding window", &SlidingWindow{Size: 30, Window: 10 * time.Second}, 30, 10 * time.Second},
 		{"fixed window", &FixedWindow{Size: 20, Window: 5 * time.Second}, 20, 5 * time.Second},
+		{"both", All{&TokenBucket{Rate: 1, Burst: 9}, &FixedWindow{Size: 3, Window: 5 * time.Second}}, 3, 5 * time.Second},
+		{"tide", &Tide{Rate: 4, Swing: 2, Burst: 10, Period: time.Hour}, 10, 250 * time.Millisecond},
+		{"soft", &Soft{Free: 4, Full: 4}, 4, time.Second},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -70,11 +73,16 @@ func TestQuotas(t *testing.T) {
 				require.True(t, test.quota.Take(0))
 			}
 			require.False(t, test.quota.Take(0))
-			require.Equal(t, test.next, test.quota.Next(0))
+			require.InDelta(t, test.next, test.quota.Next(0), float64(100*time.Microsecond))
 			require.False(t, test.quota.Take(test.next-time.Millisecond))
 			require.True(t, test.quota.Take(test.next))
 		})
 	}
+	grudge := &Grudge{Quota: &TokenBucket{Rate: 1, Burst: 1}, Penalty: 5 * time.Second}
+	require.True(t, grudge.Take(0))
+	require.False(t, grudge.Take(0))
+	require.False(t, grudge.Take(4*time.Second), "still offended")
+	require.True(t, grudge.Take(5*time.Second))
 	counting := &SlidingWindow{Size: 1, Window: time.Second, CountRejected: true}
 	require.True(t, counting.Take(0))
 	require.False(t, counting.Take(900*time.Millisecond))
