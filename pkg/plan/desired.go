@@ -73,9 +73,10 @@ type mapper struct {
 	// strays are events of the present UID that change instances of no series.
 	strays []*master
 
-	plan  *Plan
-	keys  map[string]int
-	noted map[noteID]bool
+	plan     *Plan
+	keys     map[string]int
+	noted    map[noteID]bool
+	zoneUses map[ZoneUse]bool
 }
 
 type noteID struct {
@@ -104,7 +105,7 @@ func newMapper(s Settings) *mapper {
 	m := &mapper{
 		settings: s, options: s.Options, limit: cmp.Or(s.MaxEvents, defaultMaxEvents),
 		floatings: map[*ical.Calendar]*time.Location{}, left: &effort{days: planEffort},
-		plan: &Plan{}, keys: map[string]int{}, noted: map[noteID]bool{},
+		plan: &Plan{}, keys: map[string]int{}, noted: map[noteID]bool{}, zoneUses: map[ZoneUse]bool{},
 	}
 	days := cmp.Or(s.HorizonDays, int(s.Options.GetHorizonDays()), defaultHorizonDays)
 	m.horizon = time.Duration(days) * day
@@ -128,6 +129,7 @@ func (m *mapper) collect(component *ical.Component) {
 	switch method {
 	case "REPLY", "COUNTER", "DECLINECOUNTER", "REFRESH":
 		m.messages++
+		m.note(Note{Kind: NoteSkipped, Code: "answer", Text: "the feed has answers to invitations (METHOD:" + method + "); they are no events and are passed over"})
 		return
 	case "CANCEL", "ADD":
 		m.messages++
@@ -142,6 +144,14 @@ func (m *mapper) collect(component *ical.Component) {
 	src.cancelled = method == "CANCEL" || strings.EqualFold(component.Value("STATUS"), "CANCELLED")
 	src.future = strings.EqualFold(src.recurrenceID.Param("RANGE"), "THISANDFUTURE")
 	m.sources = append(m.sources, src)
+	switch {
+	case component.Overflowed:
+		m.warn(src, "event-too-long", "the event has more lines than are read; what is beyond them is left out")
+	case component.Unclosed:
+		m.warn(src, "unclosed", "the event has no END; it is read up to what follows")
+	case src.uid == "":
+		m.note(Note{Kind: NoteWarning, Code: "no-uid", Text: "events have no UID; they are told apart by what they say, so an edit looks like another event"})
+	}
 }
 
 // read takes over what is known once the feed is read.
@@ -161,8 +171,17 @@ func (m *mapper) read(summary ical.Summary, calendar *ical.Calendar) {
 			break
 		}
 	}
-	if summary.BadLines > 0 {
-		m.note(Note{Kind: NoteWarning, Code: "bad-lines", Text: "the feed has lines that are no iCalendar; they are passed over"})
+	for _, odd := range []struct {
+		count      int
+		code, text string
+	}{
+		{summary.BadLines, "bad-lines", "the feed has lines that are no iCalendar; they are passed over"},
+		{summary.LongLines, "long-lines", "the feed has lines of more than 4 MB; their beginning is read"},
+		{summary.TooDeep, "too-deep", "the feed has components within components, too deep to be of use; they are passed over"},
+	} {
+		if odd.count > 0 {
+			m.note(Note{Kind: NoteWarning, Code: odd.code, Text: odd.text + " (" + itoa(odd.count) + ")"})
+		}
 	}
 	if summary.Cut != nil {
 		m.unreadable(unescape(summary.Cut.Value("UID")))

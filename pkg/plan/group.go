@@ -47,7 +47,10 @@ func (m *mapper) group(sources []*source) {
 	if len(masters) == 0 {
 		masters, overrides = promote(overrides)
 	}
-	masters = versions(masters)
+	listed := len(masters)
+	if masters = versions(masters); len(masters) < listed {
+		m.warn(masters[0], "several-versions", "the event is in the feed more than once; its newest version counts")
+	}
 
 	var all []*master
 	for _, src := range masters {

@@ -20,19 +20,20 @@ type planJSON struct {
 }
 
 type feedJSON struct {
-	Action      Action   `json:"action"`
-	Complete    bool     `json:"complete"`
-	Reason      string   `json:"reason,omitempty"`
-	Detail      string   `json:"detail,omitempty"`
-	Deletes     []string `json:"deletes,omitempty"`
-	Unreadable  []string `json:"unreadable,omitempty"`
-	OutOfWindow []string `json:"outOfWindow,omitempty"`
-	Name        string   `json:"name,omitempty"`
-	Method      string   `json:"method,omitempty"`
-	Refresh     string   `json:"refreshInterval,omitempty"`
-	RefreshAt   string   `json:"refreshAt,omitempty"`
-	Read        int      `json:"read"`
-	Skipped     int      `json:"skipped"`
+	Action      Action     `json:"action"`
+	Complete    bool       `json:"complete"`
+	Reason      string     `json:"reason,omitempty"`
+	Detail      string     `json:"detail,omitempty"`
+	Deletes     []string   `json:"deletes,omitempty"`
+	Unreadable  []string   `json:"unreadable,omitempty"`
+	OutOfWindow []string   `json:"outOfWindow,omitempty"`
+	Name        string     `json:"name,omitempty"`
+	Method      string     `json:"method,omitempty"`
+	Refresh     string     `json:"refreshInterval,omitempty"`
+	RefreshAt   string     `json:"refreshAt,omitempty"`
+	Zones       []zoneJSON `json:"zones,omitempty"`
+	Read        int        `json:"read"`
+	Skipped     int        `json:"skipped"`
 }
 
 type eventJSON struct {
@@ -63,6 +64,13 @@ type eventJSON struct {
 	Instances []string `json:"instances,omitempty"`
 }
 
+type zoneJSON struct {
+	Name string `json:"name"`
+	Zone string `json:"zone"`
+	How  string `json:"how"`
+	Line int    `json:"line"`
+}
+
 type noteJSON struct {
 	Line int      `json:"line,omitempty"`
 	Key  string   `json:"key,omitempty"`
@@ -81,6 +89,9 @@ func (p *Plan) JSON() ([]byte, error) {
 			OutOfWindow: p.OutOfWindow, Name: p.Name, Method: p.Method, Read: p.Read, Skipped: p.Skipped,
 		},
 		Events: make([]eventJSON, 0, len(p.Events)), Warnings: p.Warnings(), Notes: make([]noteJSON, 0, len(p.Notes)),
+	}
+	for _, use := range p.Zones {
+		out.Feed.Zones = append(out.Feed.Zones, zoneJSON(use))
 	}
 	if p.RefreshInterval > 0 {
 		out.Feed.Refresh = p.RefreshInterval.String()

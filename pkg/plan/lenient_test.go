@@ -242,3 +242,31 @@ func TestReadsOddBodies(t *testing.T) {
 		})
 	}
 }
+
+// What was made of the feed is listed: zones by name and by how they were found, and what is odd.
+func TestSaysWhatItDid(t *testing.T) {
+	t.Parallel()
+	p := desire(t, settings(), southern+"UID:1\nDTSTART;TZID=W. Europe Standard Time:20260310T090000\nDTEND;TZID=W. Europe Standard Time:20260310T100000\n\n"+
+		"UID:2\nDTSTART:20260310T090000\n\nUID:3\nDTSTART;TZID=South:20260110T090000\n\nUID:4\nDTSTART;TZID=Moon:20260310T090000\n\n"+
+		"UID:5\nDTSTART:20260310T090000Z\n\nDTSTART:20260310\nSUMMARY:nobody\n\nUID:5\nSEQUENCE:1\nDTSTART:20260311T090000Z\n\nUID:6\nDTSTART:never")
+	require.Equal(t, []plan.ZoneUse{
+		{Name: "W. Europe Standard Time", Zone: "Europe/Berlin", How: "name", Line: 20},
+		{Zone: "Europe/Berlin", How: "floating", Line: 25},
+		{Name: "South", Zone: "Australia/Sydney", How: "rules", Line: 29},
+		{Name: "Moon", Zone: "Europe/Berlin", How: "floating", Line: 33},
+	}, p.Zones)
+	require.Equal(t, []string{"no-uid", "several-versions", "tzid-by-rules", "unknown-tzid", "unreadable-start"}, p.Warnings())
+	require.Equal(t, []int{8, 1}, []int{p.Read, p.Skipped})
+}
+
+func TestSaysWhatItLeavesOut(t *testing.T) {
+	t.Parallel()
+	long := desire(t, settings(), "UID:1\nDTSTART:20260310\n"+strings.Repeat("X-A:b\n", 20_001))
+	require.Equal(t, []string{"event-too-long"}, long.Warnings())
+	deep := desire(t, settings(), "UID:1\nDTSTART:20260310\n"+strings.Repeat("BEGIN:X\n", 9)+strings.Repeat("END:X\n", 9))
+	require.Equal(t, []string{"too-deep"}, deep.Warnings())
+	open, err := plan.Desired(strings.NewReader("BEGIN:VCALENDAR\nBEGIN:VEVENT\nUID:1\nDTSTART:20260310\nEND:VCALENDAR\n"), settings())
+	require.NoError(t, err)
+	require.Equal(t, []string{"unclosed"}, open.Warnings())
+	require.Equal(t, []string{"answer"}, desire(t, settings(), "+METHOD:REPLY\n\nUID:1\nDTSTART:20260310").Warnings())
+}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -192,6 +193,7 @@ func (m *mapper) momentOf(property *ical.Property, text string, how reading) (mo
 		return moment{wall: at, zone: time.UTC, at: at}, true
 	}
 	if id == "" {
+		m.zoneUse(property, "", how.floating, "floating")
 		found := m.local(s.wall, how.floating, how.single)
 		found.nameless = how.nameless
 		return found, true
@@ -205,6 +207,7 @@ func (m *mapper) zoned(property *ical.Property, id string, wall time.Time, how r
 		m.note(Note{Line: property.Line, Kind: NoteZone, Code: code, Text: text})
 	}
 	zone := m.zones.Resolve(id, wall)
+	m.zoneUse(property, id, cmp.Or(zone.Location, how.floating), ways[zone.How])
 	switch zone.How {
 	case ical.Unknown:
 		note("unknown-tzid", "the time zone "+quote(id)+" is not known; its times are read as local times of "+how.floating.String())
@@ -229,6 +232,24 @@ func (m *mapper) zoned(property *ical.Property, id string, wall time.Time, how r
 		note("vtimezone-differs", "the feed defines "+quote(id)+" with other offsets than the time zone of that name")
 	}
 	return found
+}
+
+var ways = map[ical.How]string{
+	ical.ByName: "name", ical.ByRules: "rules", ical.ByDefinition: "definition", ical.ByOffset: "offset", ical.Unknown: "floating",
+}
+
+// maxZoneUses bounds the list of zones: a sane feed names a handful.
+const maxZoneUses = 100
+
+// zoneUse lists what was made of a zone's name, once for each zone that came of it.
+func (m *mapper) zoneUse(property *ical.Property, name string, zone *time.Location, how string) {
+	use := ZoneUse{Name: strings.Clone(clip(name, 100)), Zone: zone.String(), How: how}
+	if len(m.plan.Zones) >= maxZoneUses || m.zoneUses[use] {
+		return
+	}
+	m.zoneUses[use] = true
+	use.Line = property.Line
+	m.plan.Zones = append(m.plan.Zones, use)
 }
 
 // local is a wall clock in a zone. A single event in a gap gets the wall clock that it happens at.

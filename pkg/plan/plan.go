@@ -82,6 +82,9 @@ type Plan struct {
 	// are left alone.
 	OutOfWindow []string
 	Notes       []Note
+	// Zones are the time zones that the feed names, in the order in which they were met, and what was made
+	// of them.
+	Zones []ZoneUse
 	// Read counts the feed's events; Skipped those of them that could not be used.
 	Read, Skipped int
 	// RefreshInterval is how often the feed wants to be read; 0 when it does not say.
@@ -119,4 +122,17 @@ type Note struct {
 	Kind NoteKind
 	// Code is stable, such as "unknown-tzid"; Text is for people.
 	Code, Text string
+}
+
+// ZoneUse is what was made of one name of a time zone.
+type ZoneUse struct {
+	// Name is the feed's; empty for times without a zone.
+	Name string
+	// Zone is the IANA name that stands for it; empty when there is none, and times are written in UTC.
+	Zone string
+	// How says by what the zone was found: "name", "rules", "definition", "offset", or "floating" where the
+	// zone of times without one stands in.
+	How string
+	// Line is where the name was met first, from 1.
+	Line int
 }
