@@ -19,6 +19,7 @@ type pipelineFeed struct {
 
 	mu     sync.Mutex
 	events []string // titles, one a day from tomorrow on; a title is its event's UID too
+	text   string   // what is served instead, if anything
 	asked  []pipelineAsk
 }
 
@@ -41,7 +42,14 @@ func newPipelineFeed(t *testing.T) *pipelineFeed {
 func (f *pipelineFeed) set(titles ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.events = slices.Clone(titles)
+	f.events, f.text = slices.Clone(titles), ""
+}
+
+// setText makes the feed a text of the test's own.
+func (f *pipelineFeed) setText(text string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.text = text
 }
 
 // requests are those so far.
@@ -62,7 +70,12 @@ func etagOf(body string) string {
 	return `"` + hex.EncodeToString(sum[:8]) + `"`
 }
 
-func (f *pipelineFeed) body() string { return pipelineICS(f.events...) }
+func (f *pipelineFeed) body() string {
+	if f.text != "" {
+		return f.text
+	}
+	return pipelineICS(f.events...)
+}
 
 // ServeHTTP implements http.Handler.
 func (f *pipelineFeed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
