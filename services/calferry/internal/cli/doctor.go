@@ -15,21 +15,16 @@ import (
 
 // diagnosis is what `calferry doctor --json` prints.
 type diagnosis struct {
-	Action  string        `json:"action"`
-	Reason  string        `json:"reason,omitempty"`
-	Read    int           `json:"read"`
-	Skipped int           `json:"skipped"`
-	Planned int           `json:"planned"`
-	Notes   []noteJSON    `json:"notes"`
-	Strict  *strictReader `json:"strict_reader,omitempty"`
-}
-
-type noteJSON struct {
-	Kind string `json:"kind"`
-	Code string `json:"code"`
-	Line int    `json:"line,omitempty"`
-	Key  string `json:"key,omitempty"`
-	Text string `json:"text"`
+	Action   string        `json:"action"`
+	Reason   string        `json:"reason,omitempty"`
+	Detail   string        `json:"detail,omitempty"`
+	Complete bool          `json:"complete"`
+	Read     int           `json:"read"`
+	Skipped  int           `json:"skipped"`
+	Planned  int           `json:"planned"`
+	Zones    []zoneJSON    `json:"zones"`
+	Notes    []noteJSON    `json:"notes"`
+	Strict   *strictReader `json:"strict_reader,omitempty"`
 }
 
 // strictReader is how a reader that follows the standard to the letter takes the feed.
@@ -53,7 +48,7 @@ func (a *App) doctorCommand() *cobra.Command {
 			if *asJSON {
 				err = a.writeJSON(d)
 			} else {
-				err = a.printDiagnosis(d)
+				err = a.printDiagnosis(d, p)
 			}
 			if err == nil && p.Action == plan.Reject {
 				err = rejected(p)
@@ -79,10 +74,8 @@ func diagnose(ctx context.Context, cfg fetcher.Config, address string, s plan.Se
 		return nil, nil, &exitError{exitFeed, err}
 	}
 	d := &diagnosis{
-		Action: string(p.Action), Reason: p.Reason, Read: p.Read, Skipped: p.Skipped, Planned: len(p.Events), Notes: []noteJSON{},
-	}
-	for _, n := range p.Notes {
-		d.Notes = append(d.Notes, noteJSON{string(n.Kind), n.Code, n.Line, n.Key, n.Text})
+		Action: string(p.Action), Reason: p.Reason, Detail: p.Detail, Complete: p.Complete, Read: p.Read, Skipped: p.Skipped,
+		Planned: len(p.Events), Zones: zonesOf(p), Notes: notesOf(p),
 	}
 	if p.Action == plan.Reject {
 		return d, p, nil
@@ -93,34 +86,24 @@ func diagnose(ctx context.Context, cfg fetcher.Config, address string, s plan.Se
 	}
 	d.Strict = &strictReader{Events: second.Events, Read: second.Read, Unfinished: second.Unfinished, Findings: []noteJSON{}}
 	for _, f := range second.Findings {
-		d.Strict.Findings = append(d.Strict.Findings, noteJSON{Kind: string(f.Kind), Code: "strict-reader", Line: f.Line, Key: f.UID, Text: f.Text})
+		d.Strict.Findings = append(d.Strict.Findings, noteJSON{Kind: string(f.Kind), Code: string(f.Kind), Line: f.Line, Key: f.UID, Text: f.Text})
 	}
 	return d, p, nil
 }
 
-func (a *App) printDiagnosis(d *diagnosis) error {
-	for _, n := range d.Notes {
-		_, _ = fmt.Fprintln(a.Stdout, n)
-	}
+func (a *App) printDiagnosis(d *diagnosis, p *plan.Plan) error {
+	_, err := fmt.Fprint(a.Stdout, summary(p))
+	explain(a.Stdout, p)
 	if s := d.Strict; s != nil {
-		for _, n := range s.Findings {
-			_, _ = fmt.Fprintln(a.Stdout, n)
-		}
-		_, _ = fmt.Fprintf(a.Stdout, "a strict reader sees %d of %d events", s.Read, s.Events)
+		limit := ""
 		if s.Unfinished {
-			_, _ = fmt.Fprint(a.Stdout, " in the time it had")
+			limit = " in the time it had"
 		}
-		_, _ = fmt.Fprintln(a.Stdout)
+		heading := fmt.Sprintf("A strict reader (gocal) would see %d of %d events%s.", s.Read, s.Events, limit)
+		if len(s.Findings) == 0 {
+			_, err = fmt.Fprintf(a.Stdout, "\n%s\n", heading)
+		}
+		writeNotes(a.Stdout, heading+" To it:", s.Findings, "")
 	}
-	_, err := fmt.Fprintf(a.Stdout, "%d events read, %d skipped, %d to write; the feed would be handled as %q\n", d.Read, d.Skipped, d.Planned, d.Action)
 	return err
-}
-
-// String is a note as people read it.
-func (n noteJSON) String() string {
-	where := "feed"
-	if n.Line > 0 {
-		where = fmt.Sprintf("line %d", n.Line)
-	}
-	return fmt.Sprintf("%s: %s: %s", n.Kind, where, n.Text)
 }

@@ -146,26 +146,37 @@ func (a *App) writePlan(p *plan.Plan) error {
 func (a *App) printPlan(p *plan.Plan) error {
 	w := tabwriter.NewWriter(a.Stdout, 0, 4, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "START\tEND\tTITLE\tREPEATS")
-	for _, e := range p.Events {
-		title := e.Body.Summary
-		if e.MasterKey != "" {
+	for i := range p.Events {
+		e := &p.Events[i]
+		title := printable(e.Body.Summary)
+		if e.IsOverride() {
 			title += " (changed instance)"
 		}
-		repeats := ""
-		if len(e.Body.Recurrence) > 0 {
-			repeats = e.Body.Recurrence[0]
-		}
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", showTime(e.Body.Start), showTime(e.Body.End), title, repeats)
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", showTime(e.Body.Start), showTime(e.Body.End), title, repeats(e.Body.Recurrence))
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	for _, n := range p.Notes {
-		_, _ = fmt.Fprintln(a.Stdout, noteJSON{string(n.Kind), n.Code, n.Line, n.Key, n.Text})
-	}
-	_, err := fmt.Fprintf(a.Stdout, "%d events to write of %d read, %d skipped; the feed would be handled as %q\n",
-		len(p.Events), p.Read, p.Skipped, p.Action)
+	explain(a.Stdout, p)
+	_, err := fmt.Fprintf(a.Stdout, "\n%s", summary(p))
 	return err
+}
+
+// repeats is a recurrence in short: its rule, and how many dates it lists.
+func repeats(lines []string) string {
+	var parts []string
+	for _, line := range lines {
+		name, value, _ := strings.Cut(line, ":")
+		switch count := strings.Count(value, ",") + 1; {
+		case strings.HasPrefix(name, "RDATE"):
+			parts = append(parts, fmt.Sprintf("%d more dates", count))
+		case strings.HasPrefix(name, "EXDATE"):
+			parts = append(parts, fmt.Sprintf("without %d dates", count))
+		default:
+			parts = append(parts, value)
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 func showTime(t event.Time) string {
