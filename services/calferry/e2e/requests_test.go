@@ -37,7 +37,9 @@ func (f *requestsFeed) ics() string {
 }
 
 // requestsWeek is the n-th start of the series, as a feed writes it.
-func requestsWeek(n int) string { return pipelineDay.AddDate(0, 0, 7*n).Format("20060102") + "T180000Z" }
+func requestsWeek(n int) string {
+	return pipelineDay.AddDate(0, 0, 7*n).Format("20060102") + "T180000Z"
+}
 
 // requestsSeries is a weekly series of 500 instances with some lines of its own, and what else belongs to it.
 func requestsSeries(lines string, more ...string) []string {
