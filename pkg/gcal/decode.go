@@ -2,7 +2,6 @@ package gcal
 
 import (
 	"encoding/hex"
-	"encoding/json"
 	"time"
 
 	"google.golang.org/api/calendar/v3"
@@ -23,6 +22,7 @@ func decode(e *calendar.Event) Remote {
 			Subscription: private[PropertySubscription], Key: private[PropertyKey],
 			Content: private[PropertyContent], Turn: private[PropertyTurn],
 		},
+		Own: private[propertyOwn], Private: private,
 		Body: &event.Body{
 			Summary: e.Summary, Description: e.Description, Location: e.Location,
 			Start: decodeTime(e.Start), End: decodeTime(e.End), Recurrence: e.Recurrence,
@@ -45,10 +45,7 @@ func decode(e *calendar.Event) Remote {
 			r.Body.Reminders.Overrides = append(r.Body.Reminders.Overrides, event.Reminder{Method: o.Method, Minutes: int(o.Minutes)})
 		}
 	}
-	if text := private[propertyCategories]; text != "" {
-		// Somebody else may have changed it; then there are none.
-		_ = json.Unmarshal([]byte(text), &r.Body.Categories)
-	}
+	r.Body.Categories = decodeCategories(private[propertyCategories])
 	return r
 }
 

@@ -133,6 +133,7 @@ func encodeProps(ev Event) *calendar.EventExtendedProperties {
 		PropertyKey:          ev.Props.Key,
 		PropertyContent:      ev.Props.Content,
 		PropertyTurn:         ev.Props.Turn,
+		propertyOwn:          Own(ev.Body, ev.Instance),
 		propertyCategories:   encodeCategories(ev.Body.Categories),
 	} {
 		if value != "" {
@@ -157,4 +158,12 @@ func encodeCategories(categories []string) string {
 		}
 	}
 	return ""
+}
+
+// decodeCategories reads what encodeCategories wrote. Somebody else may have changed it; then there are none.
+func decodeCategories(text string) (categories []string) {
+	if text == "" || json.Unmarshal([]byte(text), &categories) != nil {
+		return nil
+	}
+	return categories
 }

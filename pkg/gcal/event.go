@@ -15,6 +15,7 @@ const (
 	PropertyKey          = "calferryKey"
 	PropertyContent      = "calferryContent"
 	PropertyTurn         = "calferryTurn"
+	propertyOwn          = "calferryOwn"
 	propertyCategories   = "calferryCategories"
 	propertyPersonal     = "calferryPersonal"
 )
@@ -71,6 +72,10 @@ type Remote struct {
 	// A cancelled instance has no times.
 	Body  *event.Body
 	Props Props
+	// Own is what the function Own said of the body that we wrote last; empty on events of others.
+	Own string
+	// Private are all private properties, those of other programs included.
+	Private map[string]string
 	// Personal is the print of what we wrote last, for Event.Last; nil on events of others.
 	Personal []byte
 	Updated  time.Time

@@ -82,7 +82,7 @@ func TestInsertCarriesEverything(t *testing.T) {
 	require.Equal(t, map[string]any{
 		"calferrySubscription": "sub", "calferryKey": KeyHash("uid@example.com"), "calferryTurn": "turn-1",
 		"calferryContent": ContentText(ev.Body.ContentHash()), "calferryCategories": `["Work","a,b","ü"]`,
-		"calferryPersonal": private.(map[string]any)["calferryPersonal"],
+		"calferryPersonal": private.(map[string]any)["calferryPersonal"], "calferryOwn": Own(ev.Body, false),
 	}, private)
 	delete(got, "extendedProperties")
 	require.Equal(t, map[string]any{

@@ -13,6 +13,9 @@ import (
 type ListQuery struct {
 	// Subscription, if set, keeps only events that carry it in their properties.
 	Subscription string
+	// Property, if set, keeps only events with this private property, written name=value. It excludes Subscription:
+	// what several properties mean is not agreed on.
+	Property string
 	// From and To, if set, keep events that end after From and start before To.
 	From, To time.Time
 	// ShowDeleted adds deleted events, with the status "cancelled", as long as Google remembers them.
@@ -72,8 +75,11 @@ func (c *Calendar) listPage(ctx context.Context, query ListQuery, page string) (
 	var got *calendar.Events
 	err := c.call(ctx, list, func(ctx context.Context, authorize func(http.Header)) (err error) {
 		call := c.client.service.Events.List(c.id).MaxResults(size).ShowDeleted(query.ShowDeleted).Fields(listFields).Context(ctx)
-		if query.Subscription != "" {
+		switch {
+		case query.Subscription != "":
 			call.PrivateExtendedProperty(PropertySubscription + "=" + query.Subscription)
+		case query.Property != "":
+			call.PrivateExtendedProperty(query.Property)
 		}
 		if !query.From.IsZero() {
 			call.TimeMin(query.From.Format(time.RFC3339))
