@@ -167,8 +167,7 @@ func (part *part) encode() *calferryv1.Page {
 }
 
 // Repartition makes room for expected entries: when the head has no page set, or one that would grow past
-// its bound, it copies all entries into a new set and names that set in h, which the caller then stores.
-// Until that CAS the old set stays valid; afterwards the set that lost is the caller's to remove by RemovePages.
+// its bound, it copies all entries into a new set as NewPages does.
 //
 // Only the fetcher calls it, in the step that raises the head's sync number: a writer of the older sync that
 // still saves into the old set finds its clear refused and its sync gone, so its intents stay open.
@@ -176,20 +175,33 @@ func (s *Store) Repartition(ctx context.Context, h *Head, p *Pages, expected int
 	if n := len(p.parts); n > 0 && expected <= n*maxMean {
 		return nil
 	}
+	next, err := s.NewPages(ctx, p.sub, h, p.All(), expected)
+	if err != nil {
+		return err
+	}
+	*p = *next
+	return nil
+}
+
+// NewPages stores entries as a new page set with room for expected ones, and names that set in h, which the caller
+// then stores. So all of them change in one step, whatever pages they are in: until that CAS the old set stays valid;
+// afterwards the set that lost is the caller's to remove by RemovePages.
+//
+// Only the fetcher, in the step that raises the head's sync number, and a repair, which writes nothing else, call it.
+func (s *Store) NewPages(ctx context.Context, sub string, h *Head, entries iter.Seq[*calferryv1.Entry], expected int) (*Pages, error) {
 	n := 1
 	for expected > n*targetMean {
 		n *= 2
 	}
-	next := emptyPages(p.sub, nuid.Next(), n)
-	for e := range p.All() {
+	next := emptyPages(sub, nuid.Next(), n)
+	for e := range entries {
 		next.Put(e)
 	}
 	if err := s.SavePages(ctx, next); err != nil {
-		return err
+		return nil, err
 	}
-	h.PageSet, h.Pages = next.set, uint32(n)
-	*p = *next
-	return nil
+	h.PageSet, h.Pages = next.set, uint32(n) //nolint:gosec // a few dozen
+	return next, nil
 }
 
 // RemovePages removes the page set that h names. It is for a set that no stored head can name any more: the one that
