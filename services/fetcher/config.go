@@ -20,6 +20,7 @@ type Config struct {
 	AllowedPorts    []string      `flag:"feed-allow-ports" file:"feed.allow_ports" default:"80,443" help:"ports that public servers may be asked on"`
 	UserAgent       string        `flag:"feed-user-agent" file:"feed.user_agent" default:"" help:"what feeds' servers see as the client's name"`
 	MaxMiB          int           `flag:"feed-max-mib" file:"feed.max_mib" default:"50" help:"largest feed, decoded, in MiB"`
+	Timeout         time.Duration `flag:"feed-timeout" file:"feed.timeout" default:"2m" help:"longest time that one read of a feed may take"`
 	PerHost         int           `flag:"feed-per-host" file:"feed.per_host" default:"4" help:"feeds read at once from one host"`
 }
 
@@ -28,6 +29,7 @@ func (c Config) WithDefaults() Config {
 	c.Workers = cmp.Or(c.Workers, 16)
 	c.DefaultInterval = cmp.Or(c.DefaultInterval, time.Hour)
 	c.MaxMiB = cmp.Or(c.MaxMiB, 50)
+	c.Timeout = cmp.Or(c.Timeout, maxFetch)
 	c.PerHost = cmp.Or(c.PerHost, 4)
 	if len(c.AllowedPorts) == 0 {
 		c.AllowedPorts = []string{"80", "443"}
@@ -47,6 +49,9 @@ func (c Config) Validate() error {
 	if c.MaxMiB < 1 || c.MaxMiB > 1024 {
 		errs = append(errs, errors.New("feed-max-mib must be between 1 and 1024"))
 	}
+	if c.Timeout < time.Second || c.Timeout > maxFetch {
+		errs = append(errs, fmt.Errorf("feed-timeout must be between 1s and %s", maxFetch))
+	}
 	if c.PerHost < 1 {
 		errs = append(errs, errors.New("feed-per-host must be at least 1"))
 	}
@@ -58,6 +63,7 @@ func (c Config) Validate() error {
 func (c Config) FeedClient() (feed.Config, error) {
 	out := feed.Config{
 		UserAgent: c.UserAgent, MaxBytes: int64(c.MaxMiB) << 20, PerHost: c.PerHost, FeedDir: c.FeedDir,
+		TotalTimeout: c.Timeout,
 	}
 	for _, n := range c.AllowedNets {
 		p, err := network(n)

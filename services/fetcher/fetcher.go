@@ -29,8 +29,11 @@ import (
 	"github.com/calferry/calferry/services/fetcher/internal/turn"
 )
 
-// maxTurn bounds a turn: 120 s for the feed, the rest for planning and the stores.
-const maxTurn = 150 * time.Second
+const (
+	// maxTurn bounds a turn: maxFetch for the feed, the rest for planning and the stores.
+	maxTurn  = 150 * time.Second
+	maxFetch = 2 * time.Minute
+)
 
 // Deps are what the service works with. NATS and FeedKey are required.
 type Deps struct {

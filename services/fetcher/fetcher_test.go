@@ -150,6 +150,7 @@ func TestConfig(t *testing.T) {
 		{DefaultInterval: time.Second},
 		{MaxMiB: 5000},
 		{PerHost: -1},
+		{Timeout: time.Hour},
 	} {
 		_, err := fetcher.New(bad, fetcher.Deps{})
 		require.ErrorContains(t, err, "configure the fetcher")
