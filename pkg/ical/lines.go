@@ -30,6 +30,8 @@ type lines struct {
 	cut              bool
 	// longLines counts lines that were cut.
 	longLines int
+	// foreign counts lines that were no UTF-8.
+	foreign int
 }
 
 func newLines(source io.Reader) *lines {
@@ -238,6 +240,7 @@ func (l *lines) clean(line []byte) []byte {
 	if utf8.Valid(line) {
 		return line
 	}
+	l.foreign++
 	out := l.scratch[:0]
 	for len(line) > 0 {
 		r, size := utf8.DecodeRune(line)

@@ -53,6 +53,8 @@ type Summary struct {
 	BadLines int
 	// LongLines counts lines that were cut at MaxLine.
 	LongLines int
+	// Foreign counts lines that are no UTF-8 and were read as Windows-1252.
+	Foreign int
 	// Unclosed counts components and calendars without END.
 	Unclosed int
 	// TooDeep counts components that were passed over because they were nested too deeply.
@@ -71,7 +73,7 @@ func NewReader(source io.Reader) *Reader {
 // Summary is what has been seen so far.
 func (r *Reader) Summary() Summary {
 	summary := r.summary
-	summary.LongLines = r.lines.longLines
+	summary.LongLines, summary.Foreign = r.lines.longLines, r.lines.foreign
 	summary.Complete = r.done && summary.Calendars > 0 && summary.Cut == nil && !r.inside && !r.lines.failed()
 	return summary
 }

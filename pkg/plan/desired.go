@@ -178,6 +178,7 @@ func (m *mapper) read(summary ical.Summary, calendar *ical.Calendar) {
 		{summary.BadLines, "bad-lines", "the feed has lines that are no iCalendar; they are passed over"},
 		{summary.LongLines, "long-lines", "the feed has lines of more than 4 MB; their beginning is read"},
 		{summary.TooDeep, "too-deep", "the feed has components within components, too deep to be of use; they are passed over"},
+		{summary.Foreign, "not-utf8", "the feed has lines that are not UTF-8; they are read as Windows-1252"},
 	} {
 		if odd.count > 0 {
 			m.note(Note{Kind: NoteWarning, Code: odd.code, Text: odd.text + " (" + itoa(odd.count) + ")"})
