@@ -156,7 +156,7 @@ func (s *Service) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.board = board.New(reg, s.book, d.Logger, s.forget)
+	s.board = board.New(reg, s.book, store, d.Logger, s.forget)
 	if err := d.Metrics.Register(board.NewMetrics(s.board, d.Now)); err != nil {
 		return fmt.Errorf("register metrics: %w", err)
 	}

@@ -74,7 +74,7 @@ func Status(row board.Row) *calferryv1.SubscriptionStatus {
 		Id: s.GetId(), Name: s.GetName(), State: s.GetState(), FeedLabel: s.GetFeedLabel(),
 		Account: s.GetTarget().GetAccount(), CalendarId: s.GetTarget().GetCalendarId(),
 		CalendarTimeZone: s.GetCalendarTimeZone(), Options: s.GetOptions(), Interval: s.GetInterval(),
-		Health: health.Shown(row.Health, s.GetState()), CreatedAt: s.GetCreatedAt(),
+		Health: health.Shown(row.Health, s.GetState()), CreatedAt: s.GetCreatedAt(), Live: row.Counts(),
 	}
 }
 
@@ -93,5 +93,7 @@ func (s *Service) status(ctx context.Context, rec *registry.Record[*calferryv1.S
 	if err != nil {
 		return nil, err
 	}
-	return Status(board.Row{Subscription: rec.Value, Health: h}), nil
+	row, _ := s.Board.Row(rec.Value.GetId())
+	row.Subscription, row.Health = rec.Value, h
+	return Status(row), nil
 }

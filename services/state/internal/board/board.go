@@ -1,46 +1,39 @@
-// Package board is a live view of all subscriptions, their health, and all accounts: what the API lists, the console
-// shows and the metrics count.
+// Package board is a live view of all subscriptions, their health and progress, and all accounts: what the API lists, the
+// console shows and the metrics count.
 //
 // It guarantees that every change is seen by every follower, though a follower that is slow may see several as one. It may
 // lag a moment behind the buckets; what this process writes itself is put on the board at once by Put.
 package board
 
 import (
-	"context"
-	"errors"
 	"log/slog"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
+	"google.golang.org/protobuf/proto"
 
+	"github.com/calferry/calferry/pkg/ledger"
 	"github.com/calferry/calferry/pkg/registry"
 	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
 	"github.com/calferry/calferry/services/state/internal/healthbook"
 )
 
-// retryAfter is the pause before a watch that ended is opened again.
-const retryAfter = time.Second
-
-// Row is one subscription and its health; Health is nil until a report has named it. Neither may be changed.
-type Row struct {
-	Subscription *calferryv1.Subscription
-	Health       *calferryv1.Health
-}
-
 // Board is the view. It is safe for concurrent use.
 type Board struct {
 	registry *registry.Registry
 	book     *healthbook.Book
+	ledger   *ledger.Store
 	log      *slog.Logger
 
 	mu            sync.RWMutex
 	subscriptions map[string]versioned[*calferryv1.Subscription]
 	health        map[string]versioned[*calferryv1.Health]
+	live          map[string]versioned[*Live]
+	index         index
+	copies        int // of the index, made for readers
 	accounts      map[string]versioned[*calferryv1.Account]
-	caughtUp      [3]bool
+	caughtUp      [watches]bool
 	followers     map[*Follower]struct{}
 	ready         chan struct{}
 	gone          func(subscription string)
@@ -51,138 +44,19 @@ type versioned[T any] struct {
 	revision uint64
 }
 
-const (
-	watchSubscriptions = iota
-	watchAccounts
-	watchHealth
-)
-
 // New makes an empty board, filled while Run runs. gone is called, from a goroutine of its own, with each subscription
 // whose record goes away; it may be nil.
-func New(reg *registry.Registry, book *healthbook.Book, log *slog.Logger, gone func(subscription string)) *Board {
+func New(reg *registry.Registry, book *healthbook.Book, store *ledger.Store, log *slog.Logger, gone func(subscription string)) *Board {
 	return &Board{
-		registry: reg, book: book, log: log, gone: gone,
+		registry: reg, book: book, ledger: store, log: log, gone: gone,
 		subscriptions: map[string]versioned[*calferryv1.Subscription]{},
 		health:        map[string]versioned[*calferryv1.Health]{},
+		live:          map[string]versioned[*Live]{},
+		index:         index{rows: map[string]*Row{}},
 		accounts:      map[string]versioned[*calferryv1.Account]{},
 		followers:     map[*Follower]struct{}{},
 		ready:         make(chan struct{}),
 	}
-}
-
-// Run keeps the board up to date until ctx ends, and returns nil.
-func (b *Board) Run(ctx context.Context) error {
-	var wg sync.WaitGroup
-	wg.Go(func() { b.keep(ctx, "subscriptions", b.followSubscriptions) })
-	wg.Go(func() { b.keep(ctx, "accounts", b.followAccounts) })
-	wg.Go(func() { b.keep(ctx, "health", b.followHealth) })
-	wg.Wait()
-	return nil
-}
-
-// keep opens a watch again whenever it ends.
-func (b *Board) keep(ctx context.Context, what string, follow func(context.Context) error) {
-	for ctx.Err() == nil {
-		err := follow(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		b.log.WarnContext(ctx, "A watch ended; opening it again", slog.String("watch", what), slog.Any("error", err))
-		timer := time.NewTimer(retryAfter)
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		}
-		timer.Stop()
-	}
-}
-
-func (b *Board) followSubscriptions(ctx context.Context) error {
-	seen := map[string]bool{}
-	first := true
-	for update, err := range b.registry.WatchSubscriptions(ctx) {
-		if b.unreadable(ctx, err) {
-			seen[update.ID] = true
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		switch update.Kind {
-		case registry.Put:
-			seen[update.ID] = true
-			b.Put(update.Record)
-		case registry.Removed:
-			b.remove(update.ID)
-		case registry.CaughtUp:
-			if first {
-				b.removeAllBut(seen)
-				b.arrived(watchSubscriptions)
-				first = false
-			}
-		}
-	}
-	return nil
-}
-
-func (b *Board) followAccounts(ctx context.Context) error {
-	for update, err := range b.registry.WatchAccounts(ctx) {
-		if b.unreadable(ctx, err) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		switch update.Kind {
-		case registry.Put:
-			b.PutAccount(update.Record)
-		case registry.Removed:
-			b.RemoveAccount(update.ID)
-		case registry.CaughtUp:
-			b.arrived(watchAccounts)
-		}
-	}
-	return nil
-}
-
-func (b *Board) followHealth(ctx context.Context) error {
-	watcher, err := b.book.Watch(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = watcher.Stop() }()
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case e, open := <-watcher.Updates():
-			switch {
-			case !open:
-				return errors.New("the connection to NATS was closed")
-			case e == nil:
-				b.arrived(watchHealth)
-			case e.Operation() != jetstream.KeyValuePut:
-				b.setHealth(e.Key(), nil, e.Revision())
-			default:
-				h, err := healthbook.Decode(e)
-				if err != nil {
-					b.log.WarnContext(ctx, "A health record cannot be read", slog.Any("error", err))
-					continue
-				}
-				b.setHealth(e.Key(), h, e.Revision())
-			}
-		}
-	}
-}
-
-// unreadable logs a record that this version cannot read; the others go on.
-func (b *Board) unreadable(ctx context.Context, err error) bool {
-	var record *registry.RecordError
-	if !errors.As(err, &record) {
-		return false
-	}
-	b.log.WarnContext(ctx, "A record cannot be read", slog.String("id", record.ID), slog.Any("error", record.Err))
-	return true
 }
 
 // Put puts a subscription on the board, unless a newer one is there.
@@ -194,6 +68,7 @@ func (b *Board) Put(rec *registry.Record[*calferryv1.Subscription]) {
 		return
 	}
 	b.subscriptions[id] = versioned[*calferryv1.Subscription]{rec.Value, rec.Revision}
+	b.index.put(id, Row{Subscription: rec.Value, Health: b.health[id].value, Live: b.live[id].value}.place())
 	b.mu.Unlock()
 	b.tell(id)
 }
@@ -236,14 +111,51 @@ func (b *Board) setHealth(id string, h *calferryv1.Health, revision uint64) {
 	} else {
 		b.health[id] = versioned[*calferryv1.Health]{h, revision}
 	}
+	b.index.change(id, func(row *Row) { row.Health = h })
 	b.mu.Unlock()
 	b.tell(id)
+}
+
+// setLive takes in a head. Followers hear of it only when what it counts is new: most writes of a head open intents.
+func (b *Board) setLive(u ledger.HeadUpdate) {
+	id := u.Subscription
+	b.mu.Lock()
+	if b.live[id].revision >= u.Revision {
+		b.mu.Unlock()
+		return
+	}
+	old := b.live[id].value
+	if u.Head == nil {
+		delete(b.live, id)
+		b.index.change(id, func(row *Row) { row.Live = nil })
+		b.mu.Unlock()
+		return
+	}
+	now := liveOf(u.Head)
+	b.live[id] = versioned[*Live]{now, u.Revision}
+	same := old != nil && old.Sync == now.Sync && old.Settled == now.Settled && proto.Equal(old.Counts, now.Counts)
+	if !same {
+		b.index.change(id, func(row *Row) { row.Live = now })
+	}
+	b.mu.Unlock()
+	if !same {
+		b.tell(id)
+	}
+}
+
+func liveOf(h *ledger.Head) *Live {
+	l := &Live{Sync: h.GetSync(), Settled: h.GetSettled(), Counts: &calferryv1.Counts{}}
+	if p := h.GetProgress(); p.GetSync() == l.Sync && p.GetCounts() != nil {
+		l.Counts = p.GetCounts()
+	}
+	return l
 }
 
 func (b *Board) remove(id string) {
 	b.mu.Lock()
 	_, known := b.subscriptions[id]
 	delete(b.subscriptions, id)
+	b.index.remove(id)
 	b.mu.Unlock()
 	if !known {
 		return
@@ -276,7 +188,7 @@ func (b *Board) arrived(watch int) {
 		return
 	}
 	b.caughtUp[watch] = true
-	if b.caughtUp == [3]bool{true, true, true} {
+	if !slices.Contains(b.caughtUp[:], false) {
 		close(b.ready)
 	}
 }
@@ -288,22 +200,11 @@ func (b *Board) Ready() <-chan struct{} { return b.ready }
 func (b *Board) Row(id string) (Row, bool) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	s, ok := b.subscriptions[id]
-	return Row{s.value, b.health[id].value}, ok
-}
-
-// Rows returns all subscriptions, by name.
-func (b *Board) Rows() []Row {
-	b.mu.RLock()
-	rows := make([]Row, 0, len(b.subscriptions))
-	for id, s := range b.subscriptions {
-		rows = append(rows, Row{s.value, b.health[id].value})
+	row := b.index.rows[id]
+	if row == nil {
+		return Row{}, false
 	}
-	b.mu.RUnlock()
-	slices.SortFunc(rows, func(a, b Row) int {
-		return compare(a.Subscription.GetName(), b.Subscription.GetName(), a.Subscription.GetId(), b.Subscription.GetId())
-	})
-	return rows
+	return *row, true
 }
 
 // Account returns one account, nil when it is unknown.
