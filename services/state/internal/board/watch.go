@@ -154,4 +154,3 @@ func (b *Board) unreadable(ctx context.Context, err error) bool {
 	b.log.WarnContext(ctx, "A record cannot be read", slog.String("id", record.ID), slog.Any("error", record.Err))
 	return true
 }
-
