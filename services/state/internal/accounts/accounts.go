@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,6 +28,10 @@ var (
 	ErrInUse = errors.New("subscriptions use it")
 	// ErrCredential says that a credential lacks what its kind needs.
 	ErrCredential = errors.New("credential is incomplete")
+	// ErrUsed says that a sign-in was finished before.
+	ErrUsed = errors.New("this sign-in was finished already")
+	// ErrKnown says that a Google user is connected already, with rights that the new grant lacks.
+	ErrKnown = errors.New("it is connected already")
 	// ErrNoKey says that this process was started without the account key.
 	ErrNoKey = errors.New("the account key is not configured for this service")
 )
@@ -37,7 +42,11 @@ type Keeper struct {
 	key      *seal.Key
 	tokenURL string
 	now      func() time.Time
+	revoke   func(ctx context.Context, refreshToken string) error
 }
+
+// GiveBack sets what gives a removed account's grant back to Google. It is called before the keeper is used.
+func (k *Keeper) GiveBack(revoke func(ctx context.Context, refreshToken string) error) { k.revoke = revoke }
 
 // New makes a keeper over the registry. key is the account key; tokenURL is the token endpoint of OAuth accounts that
 // are connected without naming one, Google's own when empty.
@@ -54,6 +63,19 @@ type Connection struct {
 	GoogleSub  string
 	Project    string
 	Scopes     []string
+	// EndsAt is when Google will end the grant by itself; zero when it is not known to.
+	EndsAt time.Time
+	// Consent is set when a person has just consented to this.
+	Consent *Consent
+}
+
+// Consent makes a sign-in good for one change of one account, on whichever replica it ends.
+type Consent struct {
+	// NewID is the id that a new account gets, chosen when the sign-in began.
+	NewID string
+	// Connected is when the account to reconnect was last connected, as it was when the sign-in began.
+	Connected time.Time
+	Began     time.Time
 }
 
 // Connect stores a new account, or a new grant for one that exists. It returns ErrOtherUser, naming both, when the
@@ -69,19 +91,22 @@ func (k *Keeper) Connect(ctx context.Context, c Connection) (*calferryv1.Account
 		c.Project = projectOf(c.Credential.GetClientId())
 	}
 	if c.ID == "" {
-		account := &calferryv1.Account{Id: registry.NewID(), Kind: c.Kind}
-		if err := k.grant(account, c); err != nil {
-			return nil, err
-		}
-		if err := k.registry.PutAccount(ctx, &registry.Record[*calferryv1.Account]{Value: account}); err != nil {
+		known, err := k.known(ctx, c)
+		if err != nil {
 			return nil, fmt.Errorf("connect account: %w", err)
 		}
-		return account, nil
+		if known == nil {
+			return k.create(ctx, c)
+		}
+		c.ID, c.Consent = known.GetId(), &Consent{Connected: known.GetConnectedAt().AsTime(), Began: c.Consent.Began}
 	}
 	rec, err := k.registry.UpdateAccount(ctx, c.ID, func(account *calferryv1.Account) error {
 		if other(account, c) {
 			return fmt.Errorf("reconnect account %s: it belongs to %s, and the new grant is of %s: %w; sign in as %s, or connect a new account",
 				c.ID, who(account.GetEmail(), account.GetGoogleSub()), who(c.Email, c.GoogleSub), ErrOtherUser, who(account.GetEmail(), account.GetGoogleSub()))
+		}
+		if c.Consent != nil && !account.GetConnectedAt().AsTime().Equal(c.Consent.Connected) {
+			return fmt.Errorf("%w, or the account was connected otherwise meanwhile; look at the list of accounts", ErrUsed)
 		}
 		return k.grant(account, c)
 	})
@@ -89,6 +114,54 @@ func (k *Keeper) Connect(ctx context.Context, c Connection) (*calferryv1.Account
 		return nil, fmt.Errorf("reconnect account: %w", err)
 	}
 	return rec.Value, nil
+}
+
+func (k *Keeper) create(ctx context.Context, c Connection) (*calferryv1.Account, error) {
+	account := &calferryv1.Account{Id: registry.NewID(), Kind: c.Kind}
+	if c.Consent != nil {
+		account.Id = c.Consent.NewID
+	}
+	if err := k.grant(account, c); err != nil {
+		return nil, err
+	}
+	err := k.registry.PutAccount(ctx, &registry.Record[*calferryv1.Account]{Value: account})
+	if c.Consent != nil && errors.Is(err, registry.ErrConflict) {
+		return nil, fmt.Errorf("connect account: %w; look at the list of accounts", ErrUsed)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("connect account: %w", err)
+	}
+	return account, nil
+}
+
+// known finds the account of the Google user who has just consented as if for a new one. Its grant is renewed if the new
+// one allows as much; else it returns ErrKnown, because calendars of that account would fall out of reach.
+func (k *Keeper) known(ctx context.Context, c Connection) (*calferryv1.Account, error) {
+	if c.Consent == nil || c.GoogleSub == "" {
+		return nil, nil
+	}
+	for rec, err := range k.registry.Accounts(ctx) {
+		if _, ok := errors.AsType[*registry.RecordError](err); ok {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		account := rec.Value
+		if account.GetKind() != c.Kind || account.GetGoogleSub() != c.GoogleSub || account.GetProject() != c.Project {
+			continue
+		}
+		if !c.Consent.Began.After(account.GetConnectedAt().AsTime()) {
+			return nil, fmt.Errorf("%w; look at the list of accounts", ErrUsed)
+		}
+		for _, scope := range account.GetScopes() {
+			if !slices.Contains(c.Scopes, scope) {
+				return nil, fmt.Errorf("%s: %w, and its calendars need more than was allowed now; reconnect that account instead, and nothing is lost", who(c.Email, c.GoogleSub), ErrKnown)
+			}
+		}
+		return account, nil
+	}
+	return nil, nil
 }
 
 // grant writes the new grant into the account; what the caller does not tell stays as it is.
@@ -114,7 +187,28 @@ func (k *Keeper) grant(account *calferryv1.Account, c Connection) error {
 	if len(c.Scopes) > 0 {
 		account.Scopes = c.Scopes
 	}
+	account.GrantEndsAt = nil
+	if !c.EndsAt.IsZero() {
+		account.GrantEndsAt = timestamppb.New(c.EndsAt)
+	}
 	return nil
+}
+
+// Rotated stores the refresh token that Google gave in place of old, unless another grant has come meanwhile.
+func (k *Keeper) Rotated(ctx context.Context, id, old, fresh string) error {
+	_, err := k.registry.UpdateAccount(ctx, id, func(a *calferryv1.Account) error {
+		credential, err := k.Credential(a)
+		if err != nil {
+			return err
+		}
+		if credential.GetRefreshToken() != old {
+			return errUnchanged
+		}
+		credential.RefreshToken = fresh
+		a.SealedCredential, err = registry.SealCredential(k.key, id, credential)
+		return err
+	})
+	return unchanged("store the rotated refresh token of account "+id, err)
 }
 
 // Credential opens an account's credential. Only the token broker needs it.
@@ -152,33 +246,6 @@ func (k *Keeper) Note(ctx context.Context, id, text string) error {
 		return nil
 	})
 	return unchanged("note on account "+id, err)
-}
-
-// Remove forgets an account. It returns ErrInUse while subscriptions name it.
-func (k *Keeper) Remove(ctx context.Context, id string) error {
-	rec, err := k.registry.Account(ctx, id)
-	if err != nil {
-		return fmt.Errorf("remove account: %w", err)
-	}
-	var users []string
-	for s, err := range k.registry.Subscriptions(ctx) {
-		if unreadable, ok := errors.AsType[*registry.RecordError](err); ok {
-			return fmt.Errorf("remove account %s: subscription %s cannot be read, and may use it: %w", id, unreadable.ID, ErrInUse)
-		}
-		if err != nil {
-			return fmt.Errorf("remove account %s: %w", id, err)
-		}
-		if s.Value.GetTarget().GetAccount() == id {
-			users = append(users, s.Value.GetName())
-		}
-	}
-	if len(users) > 0 {
-		return fmt.Errorf("remove account %s: %w (%s); remove those first", id, ErrInUse, strings.Join(users, ", "))
-	}
-	if err := k.registry.DeleteAccount(ctx, rec); err != nil {
-		return fmt.Errorf("remove account: %w", err)
-	}
-	return nil
 }
 
 // errUnchanged leaves a record as it is.
