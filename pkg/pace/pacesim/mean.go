@@ -7,8 +7,8 @@ import (
 
 // Mean is the mean of several runs.
 type Mean struct {
-	Took     time.Duration
-	Slowdown float64
+	Took, Optimum time.Duration
+	Slowdown      float64
 	// Rejected is in per cent of the requests.
 	Rejected float64
 	// Turns and Calls are per write.
@@ -25,6 +25,7 @@ func (r Run) Means(ctx context.Context, first uint64, seeds int) (Mean, error) {
 			return Mean{}, err
 		}
 		mean.Took += result.Took / time.Duration(seeds)
+		mean.Optimum += result.Optimum / time.Duration(seeds)
 		mean.Slowdown += result.Slowdown() / float64(seeds)
 		mean.Rejected += result.RejectedPercent() / float64(seeds)
 		mean.Turns += float64(result.Turns) / float64(r.Writes) / float64(seeds)

@@ -2,6 +2,7 @@ package pacesim
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 )
@@ -10,8 +11,8 @@ import (
 // published limit of the user too: 600 requests in any minute.
 type Model struct {
 	Name string
-	// Calendar makes the calendar's limit; nil for none.
-	Calendar func() Quota
+	// Calendar makes the calendar's limit; nil for none. The seed decides what a model leaves open.
+	Calendar func(seed uint64) Quota
 	// Noise is the share of requests that are refused at random.
 	Noise float64
 }
@@ -27,27 +28,32 @@ func userQuota() Quota { return &SlidingWindow{Size: 600, Window: time.Minute} }
 func bucket(rate, burst float64) Model {
 	return Model{
 		Name:     fmt.Sprintf("TB%gb%g", rate, burst),
-		Calendar: func() Quota { return &TokenBucket{Rate: rate, Burst: burst} },
+		Calendar: func(uint64) Quota { return &TokenBucket{Rate: rate, Burst: burst} },
 	}
 }
 
 func sliding(size, seconds int) Model {
 	return Model{
 		Name:     fmt.Sprintf("SW%d/%d", size, seconds),
-		Calendar: func() Quota { return &SlidingWindow{Size: size, Window: time.Duration(seconds) * time.Second} },
+		Calendar: func(uint64) Quota { return &SlidingWindow{Size: size, Window: time.Duration(seconds) * time.Second} },
 	}
 }
 
 func fixed(size, seconds int) Model {
 	return Model{
-		Name:     fmt.Sprintf("FW%d/%d", size, seconds),
-		Calendar: func() Quota { return &FixedWindow{Size: size, Window: time.Duration(seconds) * time.Second} },
+		Name: fmt.Sprintf("FW%d/%d", size, seconds),
+		Calendar: func(seed uint64) Quota {
+			// Nothing ties the window to the moment at which the writes begin.
+			window := time.Duration(seconds) * time.Second
+			phase := rand.New(rand.NewPCG(seed, 0xf17ed)).Int64N(int64(window))
+			return &FixedWindow{Size: size, Window: window, Phase: time.Duration(phase)}
+		},
 	}
 }
 
 // Models are the limits that the controllers are compared on.
 func Models() []Model {
-	counting := Model{Name: "SW240/60rej", Calendar: func() Quota {
+	counting := Model{Name: "SW240/60rej", Calendar: func(uint64) Quota {
 		return &SlidingWindow{Size: 240, Window: time.Minute, CountRejected: true}
 	}}
 	return []Model{
@@ -64,17 +70,17 @@ func Models() []Model {
 // HeldOut are five limits of other shapes, on which no controller was tuned. They were written down before any was run.
 func HeldOut() []Model {
 	return []Model{
-		{Name: "TB6b20+SW900/300", Calendar: func() Quota {
+		{Name: "TB6b20+SW900/300", Calendar: func(uint64) Quota {
 			return All{&TokenBucket{Rate: 6, Burst: 20}, &SlidingWindow{Size: 900, Window: 5 * time.Minute}}
 		}},
-		{Name: "Tide4.5±1.5b10/300", Calendar: func() Quota {
+		{Name: "Tide4.5±1.5b10/300", Calendar: func(uint64) Quota {
 			return &Tide{Rate: 4.5, Swing: 1.5, Burst: 10, Period: 5 * time.Minute}
 		}},
-		{Name: "TB4b20grudge5", Calendar: func() Quota {
+		{Name: "TB4b20grudge5", Calendar: func(uint64) Quota {
 			return &Grudge{Quota: &TokenBucket{Rate: 4, Burst: 20}, Penalty: 5 * time.Second}
 		}},
 		bucket(1.5, 50),
-		{Name: "Soft4-8", Calendar: func() Quota { return &Soft{Free: 4, Full: 8} }},
+		{Name: "Soft4-8", Calendar: func(uint64) Quota { return &Soft{Free: 4, Full: 8} }},
 	}
 }
 
@@ -89,10 +95,10 @@ func ModelNamed(name string) (Model, error) {
 }
 
 // Optimum is when a sender that knows the limits and has no latency would be done with the writes.
-func (m Model) Optimum(writes int) time.Duration {
+func (m Model) Optimum(writes int, seed uint64) time.Duration {
 	quotas := []Quota{userQuota()}
 	if m.Calendar != nil {
-		quotas = append(quotas, m.Calendar())
+		quotas = append(quotas, m.Calendar(seed))
 	}
 	var now time.Duration
 	for range writes {

@@ -84,17 +84,19 @@ func (w *SlidingWindow) Take(at time.Duration) bool {
 	return passes
 }
 
-// FixedWindow passes Size requests in each Window, counted from the start.
+// FixedWindow passes Size requests in each Window.
 type FixedWindow struct {
 	Size   int
 	Window time.Duration
+	// Phase is how much of the first window is over at the start.
+	Phase time.Duration
 
 	window int64
 	count  int
 }
 
 func (w *FixedWindow) enter(at time.Duration) {
-	if window := int64(at / w.Window); window != w.window {
+	if window := int64((at + w.Phase) / w.Window); window != w.window {
 		w.window, w.count = window, 0
 	}
 }
@@ -105,7 +107,7 @@ func (w *FixedWindow) Next(at time.Duration) time.Duration {
 	if w.count < w.Size {
 		return at
 	}
-	return time.Duration(w.window+1) * w.Window
+	return time.Duration(w.window+1)*w.Window - w.Phase
 }
 
 // Take implements Quota.

@@ -68,7 +68,7 @@ func (r Run) Do(ctx context.Context) (Result, error) {
 		remaining: r.Writes, writes: r.Writes,
 	}
 	if r.Model.Calendar != nil {
-		s.calendar = r.Model.Calendar()
+		s.calendar = r.Model.Calendar(r.Seed)
 	}
 	for _, at := range r.ForgetAt {
 		s.after(at, memory.Forget)
@@ -85,7 +85,7 @@ func (r Run) Do(ctx context.Context) (Result, error) {
 		next.do()
 	}
 	return Result{
-		Took: s.now, Optimum: r.Model.Optimum(r.Writes), Requests: s.requests, Rejected: s.rejected,
+		Took: s.now, Optimum: r.Model.Optimum(r.Writes, r.Seed), Requests: s.requests, Rejected: s.rejected,
 		Turns: s.turns, LeasesLost: s.lost, Calls: memory.Calls(),
 	}, s.err
 }

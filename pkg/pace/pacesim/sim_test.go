@@ -98,6 +98,6 @@ func TestOptimum(t *testing.T) {
 	} {
 		model, err := ModelNamed(name)
 		require.NoError(t, err)
-		require.InDelta(t, want, model.Optimum(142), float64(time.Millisecond))
+		require.InDelta(t, want, model.Optimum(142, 1), float64(time.Millisecond))
 	}
 }
