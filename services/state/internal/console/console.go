@@ -15,6 +15,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"path"
 	"strings"
 	"time"
 
@@ -48,19 +49,23 @@ type Console struct {
 // New makes the console. base is the path that it is served below, without a slash at its end.
 func New(service *api.Service, b *board.Board, guard *access.Guard, base string, now func() time.Time, log *slog.Logger) (*Console, error) {
 	c := &Console{api: service, board: b, guard: guard, base: base, now: now, log: log, pages: map[string]*template.Template{}}
-	layout, err := template.New("layout.html").Funcs(c.functions()).ParseFS(files, "templates/layout.html", "templates/parts.html")
+	layout, err := template.New("layout.html").Funcs(c.functions()).ParseFS(files, "templates/shared/*.html")
 	if err != nil {
 		return nil, fmt.Errorf("parse the console's layout: %w", err)
 	}
-	for _, name := range []string{"overview", "subscription", "accounts", "add", "login", "problem"} {
+	names, err := fs.Glob(files, "templates/*.html")
+	if err != nil {
+		return nil, fmt.Errorf("list the console's pages: %w", err)
+	}
+	for _, name := range names {
 		page, err := layout.Clone()
 		if err == nil {
-			page, err = page.ParseFS(files, "templates/"+name+".html")
+			page, err = page.ParseFS(files, name)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("parse the console's page %s: %w", name, err)
 		}
-		c.pages[name] = page
+		c.pages[strings.TrimSuffix(path.Base(name), ".html")] = page
 	}
 	c.version, err = assetVersion()
 	return c, err
@@ -85,7 +90,7 @@ func (c *Console) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", c.overview)
 	mux.HandleFunc("GET /events", c.events)
-	mux.HandleFunc("GET /accounts", c.accounts)
+	c.accountRoutes(mux)
 	mux.HandleFunc("GET /subscriptions/new", c.addForm)
 	mux.HandleFunc("POST /subscriptions", c.add)
 	mux.HandleFunc("GET /subscriptions/{id}", c.subscription)
@@ -243,43 +248,6 @@ func dict(pairs ...any) (map[string]any, error) {
 		m[key] = pairs[i+1]
 	}
 	return m, nil
-}
-
-// denied sends a browser to the log-in form and tells a program what is missing.
-func (c *Console) denied(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodGet || !strings.Contains(r.Header.Get("Accept"), "text/html") {
-		w.Header().Set("WWW-Authenticate", "Bearer")
-		http.Error(w, "Log in, or send the auth token as a bearer token.", http.StatusUnauthorized)
-		return
-	}
-	http.Redirect(w, r, c.base+"/login", http.StatusSeeOther)
-}
-
-func (c *Console) logInForm(w http.ResponseWriter, r *http.Request) {
-	if !c.guard.Required() {
-		http.Redirect(w, r, c.base+"/", http.StatusSeeOther)
-		return
-	}
-	c.show(w, r, http.StatusOK, "login", frame{Title: "Log in", Body: struct{ Error string }{}})
-}
-
-func (c *Console) logIn(w http.ResponseWriter, r *http.Request) {
-	if !c.guard.Required() {
-		http.Redirect(w, r, c.base+"/", http.StatusSeeOther)
-		return
-	}
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	if err := c.guard.LogIn(w, r, r.PostFormValue("token")); err != nil {
-		c.log.WarnContext(r.Context(), "A log-in failed", slog.String("from", r.RemoteAddr))
-		c.show(w, r, http.StatusUnauthorized, "login", frame{Title: "Log in", Body: struct{ Error string }{sentence(err.Error())}})
-		return
-	}
-	http.Redirect(w, r, c.base+"/", http.StatusSeeOther)
-}
-
-func (c *Console) logOut(w http.ResponseWriter, r *http.Request) {
-	c.guard.LogOut(w, r)
-	http.Redirect(w, r, c.base+"/login", http.StatusSeeOther)
 }
 
 // call makes one call of the API in this process.
