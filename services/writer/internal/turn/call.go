@@ -82,13 +82,11 @@ func (t *turn) onResult(r result) error {
 				slog.String("key", w.Change.GetKey()), slog.String("reason", out.Reason))
 		}
 	} else if w.Lagging() {
-		w.notBefore = time.Now().Add(lagPause)
+		// A read waits for what was written a moment before.
+		w.notBefore = time.Now().Add(t.w.cfg.Pause)
 	}
 	return t.step(StepAnswer, w.Change.GetKey())
 }
-
-// lagPause is how long a read waits for what was written a moment before.
-const lagPause = time.Second
 
 // throttled: nothing was done, and the key is as it was.
 func (t *turn) throttled(r result) {

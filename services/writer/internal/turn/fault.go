@@ -11,7 +11,6 @@ import (
 // Transient faults are retried inside the turn, as gcal.Retry does it: 5 tries, exponential with full jitter, within
 // 15 s. Here the pauses are kept by key, so that the other keys go on meanwhile.
 const (
-	faultPause   = time.Second
 	faultRetries = 4
 	faultSpan    = 15 * time.Second
 )
@@ -29,7 +28,7 @@ func (t *turn) fault(r result) {
 	if w.faults.backoff == nil {
 		w.faults = faults{
 			backoff: retry.WithMaxDuration(faultSpan, retry.WithMaxRetries(faultRetries,
-				retry.WithFullJitter(retry.NewExponential(faultPause)))),
+				retry.WithFullJitter(retry.NewExponential(t.w.cfg.Pause)))),
 			answered: t.answered,
 		}
 	}

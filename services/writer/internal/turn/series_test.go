@@ -16,8 +16,6 @@ import (
 	"github.com/calferry/calferry/services/writer/internal/turn"
 )
 
-const wall = "2006-01-02T15:04:05Z"
-
 // series is a weekly series in the feed of a world, with overrides by week.
 type series struct {
 	*world
@@ -44,18 +42,10 @@ func (s *series) instance(n int) string { return s.week(n).Format("20060102T1504
 
 func (s *series) overrideKey(n int) string { return event.OverrideKey(s.key, s.instance(n)) }
 
-func (s *series) body(summary string, at time.Time) event.Body {
-	return event.Body{
-		Summary: summary, Status: "confirmed", Transparency: "opaque", Visibility: "default",
-		Start: event.Time{DateTime: at.Format(wall), TimeZone: "UTC"},
-		End:   event.Time{DateTime: at.Add(time.Hour).Format(wall), TimeZone: "UTC"},
-	}
-}
-
 // put writes the series and its overrides into the feed.
 func (s *series) put(summary string) {
 	clear(s.feed)
-	master := s.body(summary, s.first)
+	master := hour(summary, s.first)
 	master.Recurrence = []string{s.rule}
 	for _, n := range s.gone {
 		master.Recurrence = append(master.Recurrence, "EXDATE:"+s.instance(n))
@@ -65,7 +55,7 @@ func (s *series) put(summary string) {
 		key := s.overrideKey(n)
 		s.feed[key] = event.Desired{
 			Key: key, MasterKey: s.key, Instance: s.instance(n), OriginalStart: s.week(n).Format(time.RFC3339),
-			Body: s.body(content, s.week(n)), NextStart: s.week(n), LastEnd: s.week(n).Add(time.Hour),
+			Body: hour(content, s.week(n)), NextStart: s.week(n), LastEnd: s.week(n).Add(time.Hour),
 		}
 	}
 }

@@ -34,6 +34,8 @@ type Config struct {
 	// ProofAge is how old an intent of an earlier turn must be before a read proves that its call will not land; 60 s,
 	// and never less than Quantum and Call together.
 	ProofAge time.Duration
+	// Pause is the first one before a request that failed is sent again, and the one before a read is; 1 s.
+	Pause time.Duration
 	// MaxMessage bounds what is put back into the queue, in bytes.
 	MaxMessage int
 	// Worker names this process in reports.
@@ -54,6 +56,7 @@ const (
 	defaultSaveEvery = time.Second
 	defaultBatch     = 10
 	defaultProofAge  = time.Minute
+	defaultPause     = time.Second
 )
 
 // WithDefaults returns the configuration with defaults in place of zero values.
@@ -66,6 +69,7 @@ func (c Config) WithDefaults() Config {
 	c.SaveEvery = cmp.Or(c.SaveEvery, defaultSaveEvery)
 	c.Batch = cmp.Or(c.Batch, defaultBatch)
 	c.ProofAge = cmp.Or(c.ProofAge, defaultProofAge)
+	c.Pause = cmp.Or(c.Pause, defaultPause)
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -75,7 +79,7 @@ func (c Config) WithDefaults() Config {
 // Validate reports what cannot work.
 func (c Config) Validate() error {
 	switch {
-	case c.Quantum <= 0 || c.Call <= 0 || c.SaveEvery <= 0 || c.Patience <= 0 || c.ProofAge <= 0:
+	case c.Quantum <= 0 || c.Call <= 0 || c.SaveEvery <= 0 || c.Patience <= 0 || c.ProofAge <= 0 || c.Pause <= 0:
 		return errors.New("a turn's times must all be positive")
 	case c.Writes < 1 || c.Batch < 1:
 		return fmt.Errorf("a turn of %d writes in batches of %d does nothing; both must be 1 or more", c.Writes, c.Batch)

@@ -176,12 +176,19 @@ func (w *world) set(pairs ...string) {
 		start := time.Now().Add(30 * 24 * time.Hour).Truncate(time.Hour).UTC()
 		w.feed[key] = event.Desired{
 			Key: key, NextStart: start, LastEnd: start.Add(time.Hour),
-			Body: event.Body{
-				Summary: content, Status: "confirmed", Transparency: "opaque", Visibility: "default",
-				Start: event.Time{DateTime: start.Format("2006-01-02T15:04:05Z"), TimeZone: "UTC"},
-				End:   event.Time{DateTime: start.Add(time.Hour).Format("2006-01-02T15:04:05Z"), TimeZone: "UTC"},
-			},
+			Body: hour(content, start),
 		}
+	}
+}
+
+const wall = "2006-01-02T15:04:05Z"
+
+// hour is an event of an hour.
+func hour(summary string, at time.Time) event.Body {
+	return event.Body{
+		Summary: summary, Status: "confirmed", Transparency: "opaque", Visibility: "default",
+		Start: event.Time{DateTime: at.Format(wall), TimeZone: "UTC"},
+		End:   event.Time{DateTime: at.Add(time.Hour).Format(wall), TimeZone: "UTC"},
 	}
 }
 
