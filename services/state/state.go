@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/calferry/calferry/pkg/feed"
 	"github.com/calferry/calferry/pkg/gcal"
 	"github.com/calferry/calferry/pkg/ledger"
 	"github.com/calferry/calferry/pkg/registry"
@@ -59,6 +60,8 @@ type Deps struct {
 	// AccountKey opens credentials, FeedKey seals feeds and opens titles. Without one of them the service runs, and
 	// refuses what needs it.
 	AccountKey, FeedKey *seal.Key
+	// Feed reads feeds for previews; nil reads them under the default rules, which refuse private addresses.
+	Feed *feed.Client
 	// Google says how to reach the Calendar API; its zero value is Google itself.
 	Google  gcal.Config
 	Logger  *slog.Logger          // nil is silent
@@ -164,9 +167,15 @@ func (s *Service) open(ctx context.Context) error {
 	s.consumer = reports.NewConsumer(s.js, &reports.HealthKeeper{
 		Book: s.book, Registry: reg, Ledger: store, Accounts: keeper, Log: d.Logger, Now: d.Now,
 	}, d.Logger, d.Metrics)
+	feeds := d.Feed
+	if feeds == nil {
+		if feeds, err = feed.New(feed.Config{}); err != nil {
+			return err
+		}
+	}
 	s.handler, err = s.routes(api.New(api.Parts{
 		Board: s.board, Registry: reg, Ledger: store, Book: s.book, Holds: s.holds, Accounts: keeper, Turns: s.turns,
-		Calendars: calendars.New(client, reg), JetStream: s.js, FeedKey: d.FeedKey,
+		Calendars: calendars.New(client, reg), Feeds: feeds, Fetches: fetches, Changes: changes, JetStream: s.js, FeedKey: d.FeedKey,
 		LocalFeeds: s.cfg.LocalFeeds, Log: d.Logger, Now: d.Now,
 	}))
 	return err

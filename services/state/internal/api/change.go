@@ -50,7 +50,7 @@ func (s *Service) CreateSubscription(ctx context.Context, req *connect.Request[c
 		return nil, err
 	}
 	if s.FeedKey == nil {
-		return nil, refused("this service has no feed key, so it cannot keep a feed's address; set its key file")
+		return nil, Error(CodeMissingKey, "this service has no feed key, so it cannot keep a feed's address; set its key file")
 	}
 	id := registry.NewID()
 	sealed, err := registry.SealFeed(s.FeedKey, id, feed.source)
@@ -93,8 +93,8 @@ func (s *Service) calendar(ctx context.Context, in *calferryv1.CreateSubscriptio
 		return Calendar{}, s.google(ctx, "ask Google about the calendar", err)
 	}
 	if !calendar.Writable {
-		return Calendar{}, connect.NewError(connect.CodePermissionDenied,
-			errf("the account may only read calendar %s: in Google Calendar, give it the right to make changes to events, or choose another calendar", calendar.ID))
+		return Calendar{}, Error(CodeCalendarReadOnly,
+			"the account may only read calendar %s: in Google Calendar, give it the right to make changes to events, or choose another calendar", calendar.ID)
 	}
 	calendar.TimeZone = cmp.Or(zone, calendar.TimeZone, "UTC")
 	return calendar, nil
@@ -134,12 +134,12 @@ func (s *Service) UpdateSubscription(ctx context.Context, req *connect.Request[c
 			return nil, err
 		}
 		if s.FeedKey == nil {
-			return nil, refused("this service has no feed key, so it cannot keep a feed's address; set its key file")
+			return nil, Error(CodeMissingKey, "this service has no feed key, so it cannot keep a feed's address; set its key file")
 		}
 	}
 	status, err := s.edit(ctx, in.GetId(), func(sub *calferryv1.Subscription) error {
 		if removing(sub) {
-			return refused("subscription %s is being removed; create it anew instead", sub.GetId())
+			return Error(CodeRemoving, "subscription %s is being removed; create it anew instead", sub.GetId())
 		}
 		sub.Name = cmp.Or(strings.TrimSpace(in.GetName()), sub.GetName())
 		if in.GetOptions() != nil {
@@ -165,18 +165,23 @@ func (s *Service) UpdateSubscription(ctx context.Context, req *connect.Request[c
 
 // PauseSubscription stops fetching and writing. Events stay in Google.
 func (s *Service) PauseSubscription(ctx context.Context, req *connect.Request[calferryv1.PauseSubscriptionRequest]) (*connect.Response[calferryv1.PauseSubscriptionResponse], error) {
-	status, err := s.wish(ctx, req.Msg.GetId(), calferryv1.SubscriptionState_SUBSCRIPTION_STATE_PAUSED)
-	if err != nil {
-		return nil, s.failed(ctx, "pause subscription", err)
-	}
-	rec, err := s.Registry.Subscription(ctx, req.Msg.GetId())
-	if err == nil {
-		err = s.Turns.Halt(ctx, rec.Value)
-	}
+	status, err := s.pause(ctx, req.Msg.GetId())
 	if err != nil {
 		return nil, s.failed(ctx, "pause subscription", err)
 	}
 	return connect.NewResponse(&calferryv1.PauseSubscriptionResponse{Subscription: status}), nil
+}
+
+func (s *Service) pause(ctx context.Context, id string) (*calferryv1.SubscriptionStatus, error) {
+	status, err := s.wish(ctx, id, calferryv1.SubscriptionState_SUBSCRIPTION_STATE_PAUSED)
+	if err != nil {
+		return nil, err
+	}
+	rec, err := s.Registry.Subscription(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return status, s.Turns.Halt(ctx, rec.Value)
 }
 
 // ResumeSubscription ends a pause and fetches at once.
@@ -188,14 +193,28 @@ func (s *Service) ResumeSubscription(ctx context.Context, req *connect.Request[c
 	return connect.NewResponse(&calferryv1.ResumeSubscriptionResponse{Subscription: status}), nil
 }
 
+// wish changes what is wanted of a subscription, and lets the fetcher act on it.
 func (s *Service) wish(ctx context.Context, id string, state calferryv1.SubscriptionState) (*calferryv1.SubscriptionStatus, error) {
-	return s.edit(ctx, id, func(sub *calferryv1.Subscription) error {
+	return s.edit(ctx, id, wishes(state))
+}
+
+// wishOnly does so without starting a fetch.
+func (s *Service) wishOnly(ctx context.Context, id string, state calferryv1.SubscriptionState) error {
+	rec, err := s.change(ctx, id, wishes(state))
+	if err == nil {
+		s.Board.Put(rec)
+	}
+	return err
+}
+
+func wishes(state calferryv1.SubscriptionState) func(*calferryv1.Subscription) error {
+	return func(sub *calferryv1.Subscription) error {
 		if removing(sub) {
-			return refused("subscription %s is being removed, which cannot be stopped; create it anew afterwards", sub.GetId())
+			return Error(CodeRemoving, "subscription %s is being removed, which cannot be stopped; create it anew afterwards", sub.GetId())
 		}
 		sub.State = state
 		return nil
-	})
+	}
 }
 
 // SyncSubscription fetches the feed at once, whatever its interval.
@@ -205,7 +224,7 @@ func (s *Service) SyncSubscription(ctx context.Context, req *connect.Request[cal
 		return nil, s.failed(ctx, "sync subscription", err)
 	}
 	if rec.Value.GetState() == calferryv1.SubscriptionState_SUBSCRIPTION_STATE_PAUSED {
-		return nil, refused("subscription %s is paused; resume it, which syncs it too", rec.Value.GetId())
+		return nil, Error(CodePaused, "subscription %s is paused; resume it, which syncs it too", rec.Value.GetId())
 	}
 	if err := s.Turns.Now(ctx, rec.Value.GetId()); err != nil {
 		return nil, s.failed(ctx, "sync subscription", err)
@@ -225,7 +244,7 @@ func (s *Service) RemoveSubscription(ctx context.Context, req *connect.Request[c
 		case req.Msg.GetPurge():
 			sub.State = purge
 		case sub.GetState() == purge:
-			return refused("the events of subscription %s are being deleted already; wait until it is gone", sub.GetId())
+			return Error(CodeRemoving, "the events of subscription %s are being deleted already; wait until it is gone", sub.GetId())
 		default:
 			sub.State = keep
 		}
@@ -239,18 +258,22 @@ func (s *Service) RemoveSubscription(ctx context.Context, req *connect.Request[c
 
 // edit changes a record and starts its turn, so that the fetcher acts on the change now.
 func (s *Service) edit(ctx context.Context, id string, change func(*calferryv1.Subscription) error) (*calferryv1.SubscriptionStatus, error) {
-	rec, err := s.Registry.UpdateSubscription(ctx, id, func(sub *calferryv1.Subscription) error {
+	rec, err := s.change(ctx, id, change)
+	if err != nil {
+		return nil, err
+	}
+	s.start(ctx, id)
+	return s.status(ctx, rec)
+}
+
+func (s *Service) change(ctx context.Context, id string, change func(*calferryv1.Subscription) error) (*registry.Record[*calferryv1.Subscription], error) {
+	return s.Registry.UpdateSubscription(ctx, id, func(sub *calferryv1.Subscription) error {
 		if err := change(sub); err != nil {
 			return err
 		}
 		sub.UpdatedAt = timestamppb.New(s.Now())
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	s.start(ctx, id)
-	return s.status(ctx, rec)
 }
 
 // start begins the subscription's fetch. The change that asks for it is stored already, so a queue that cannot be

@@ -28,18 +28,18 @@ type parsedFeed struct {
 func parseFeed(in *calferryv1.FeedSource, local bool) (parsedFeed, error) {
 	source := proto.CloneOf(in)
 	if source == nil {
-		return parsedFeed{}, invalid("feed is missing: give its address")
+		return parsedFeed{}, Error(CodeInvalidFeed, "feed is missing: give its address")
 	}
 	source.Url = strings.TrimSpace(source.GetUrl())
 	address := source.GetUrl()
 	if address == "" {
-		return parsedFeed{}, invalid("the feed's address is missing: copy it from where the calendar is shared")
+		return parsedFeed{}, Error(CodeInvalidFeed, "the feed's address is missing: copy it from where the calendar is shared")
 	}
 	if len(address) > maxAddress {
-		return parsedFeed{}, invalid("the feed's address has %d bytes: at most %d", len(address), maxAddress)
+		return parsedFeed{}, Error(CodeInvalidFeed, "the feed's address has %d bytes: at most %d", len(address), maxAddress)
 	}
 	if strings.ContainsAny(source.GetHeaderName()+source.GetHeaderValue()+source.GetBearer(), "\r\n") {
-		return parsedFeed{}, invalid("a header of the feed holds a line break; remove it")
+		return parsedFeed{}, Error(CodeInvalidFeed, "a header of the feed holds a line break; remove it")
 	}
 	u, err := url.Parse(address)
 	if err == nil && u.Host != "" {
@@ -50,10 +50,10 @@ func parseFeed(in *calferryv1.FeedSource, local bool) (parsedFeed, error) {
 	}
 	isPath := err == nil && (u.Scheme == "file" || u.Scheme == "")
 	if !isPath {
-		return parsedFeed{}, invalid("the feed's address cannot be used: it should begin with https:// or webcal://")
+		return parsedFeed{}, Error(CodeInvalidFeed, "the feed's address cannot be used: it should begin with https:// or webcal://")
 	}
 	if !local {
-		return parsedFeed{}, invalid("the feed's address is a file, which this service may not read: give an address that begins with https:// or webcal://, or start it with --allow-local-feeds")
+		return parsedFeed{}, Error(CodeInvalidFeed, "the feed's address is a file, which this service may not read: give an address that begins with https:// or webcal://, or start it with --allow-local-feeds")
 	}
 	return parsedFeed{source: source, label: path.Base(u.Path), local: true}, nil
 }

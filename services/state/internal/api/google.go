@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"connectrpc.com/connect"
-
 	"github.com/calferry/calferry/pkg/gcal"
 )
 
@@ -15,16 +13,18 @@ func (s *Service) google(ctx context.Context, attempt string, err error) error {
 	if !ok {
 		return s.failed(ctx, attempt, err)
 	}
-	code := connect.CodeUnavailable
+	code := CodeGoogleUnavailable
 	switch failure.Class {
 	case gcal.Throttled, gcal.UsageLimited:
-		code = connect.CodeResourceExhausted
-	case gcal.AuthRevoked, gcal.AuthStale, gcal.Operator:
-		code = connect.CodeFailedPrecondition
+		code = CodeGoogleThrottled
+	case gcal.AuthRevoked, gcal.AuthStale:
+		code = CodeReconnect
+	case gcal.Operator:
+		code = CodeGoogleOperator
 	case gcal.CalendarGone, gcal.Gone:
-		code = connect.CodeNotFound
+		code = CodeCalendarNotFound
 	case gcal.CalendarReadOnly:
-		code = connect.CodePermissionDenied
+		code = CodeCalendarReadOnly
 	}
-	return connect.NewError(code, errf("%s: %w", attempt, failure))
+	return Error(code, "%s: %w", attempt, failure)
 }

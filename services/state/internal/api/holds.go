@@ -2,46 +2,53 @@ package api
 
 import (
 	"context"
-	"slices"
+	"iter"
 
 	"connectrpc.com/connect"
 
 	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
+	"github.com/calferry/calferry/services/state/internal/board"
 	"github.com/calferry/calferry/services/state/internal/holds"
 )
 
-// ListHolds returns the held deletes of one subscription, or of all that reported some.
+// ListHolds returns the held deletes of one subscription, or of all that reported some, by the subscriptions' names.
 func (s *Service) ListHolds(ctx context.Context, req *connect.Request[calferryv1.ListHoldsRequest]) (*connect.Response[calferryv1.ListHoldsResponse], error) {
+	pager, err := newPager(req.Msg.GetPageSize(), req.Msg.GetPageToken())
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.rowsOf(ctx, req.Msg.GetSubscription(), func(row board.Row) bool { return row.Health.GetHeld() > 0 })
+	if err != nil {
+		return nil, s.failed(ctx, "list holds", err)
+	}
 	out := new(calferryv1.ListHoldsResponse)
-	add := func(id, name string) error {
-		events, err := s.Holds.Held(ctx, id)
-		if err != nil {
-			return s.failed(ctx, "list holds", err)
-		}
-		if len(events) > 0 {
-			out.Holds = append(out.Holds, &calferryv1.Hold{Subscription: id, SubscriptionName: name, Events: events})
-		}
-		return nil
-	}
-	if id := req.Msg.GetSubscription(); id != "" {
-		rec, err := s.Registry.Subscription(ctx, id)
-		if err != nil {
-			return nil, s.failed(ctx, "list holds", err)
-		}
-		if err := add(id, rec.Value.GetName()); err != nil {
-			return nil, err
-		}
-		return connect.NewResponse(out), nil
-	}
-	for _, row := range s.Board.Rows() {
-		if row.Health.GetHeld() == 0 {
-			continue
-		}
-		if err := add(row.Subscription.GetId(), row.Subscription.GetName()); err != nil {
-			return nil, err
-		}
+	var failure error
+	out.Holds, out.NextPageToken = cut(pager, s.held(ctx, rows, pager.after, &failure))
+	if failure != nil {
+		return nil, s.failed(ctx, "list holds", failure)
 	}
 	return connect.NewResponse(out), nil
+}
+
+// held reads the holds of rows behind a position, only as far as somebody asks.
+func (s *Service) held(ctx context.Context, rows []board.Row, after string, failure *error) iter.Seq2[string, *calferryv1.Hold] {
+	return func(yield func(string, *calferryv1.Hold) bool) {
+		for _, row := range rows {
+			if after != "" && rowPlace(row) <= after {
+				continue
+			}
+			id := row.Subscription.GetId()
+			events, err := s.Holds.Held(ctx, id)
+			if err != nil {
+				*failure = err
+				return
+			}
+			hold := &calferryv1.Hold{Subscription: id, SubscriptionName: row.Subscription.GetName(), Events: events}
+			if len(events) > 0 && !yield(rowPlace(row), hold) {
+				return
+			}
+		}
+	}
 }
 
 // DecideHold stores what a person decided about held deletes, and lets the fetcher act on it.
@@ -67,35 +74,4 @@ func (s *Service) DecideHold(ctx context.Context, req *connect.Request[calferryv
 		s.start(ctx, id)
 	}
 	return connect.NewResponse(&calferryv1.DecideHoldResponse{Decided: uint32(decided)}), nil
-}
-
-// Refused is an event that Google refuses, as the console shows it.
-type Refused struct {
-	Key, Title, Reason string
-	Entry              *calferryv1.Entry
-}
-
-// Refused lists the quarantined events of a subscription from its ledger, by title.
-func (s *Service) Refused(ctx context.Context, id string) ([]Refused, error) {
-	head, err := s.Ledger.Head(ctx, id)
-	if err != nil {
-		return nil, s.failed(ctx, "list refused events", err)
-	}
-	if !head.Exists() {
-		return nil, nil
-	}
-	pages, err := s.Ledger.Pages(ctx, id, head)
-	if err != nil {
-		return nil, s.failed(ctx, "list refused events", err)
-	}
-	var refused []Refused
-	for e := range pages.All() {
-		if e.GetState() == calferryv1.EntryState_ENTRY_STATE_QUARANTINED {
-			refused = append(refused, Refused{e.GetKey(), s.Holds.Title(id, e.GetSealedTitle()), e.GetReason(), e})
-		}
-	}
-	slices.SortFunc(refused, func(a, b Refused) int {
-		return slices.Compare([]string{a.Title, a.Key}, []string{b.Title, b.Key})
-	})
-	return refused, nil
 }

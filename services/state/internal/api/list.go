@@ -2,8 +2,9 @@ package api
 
 import (
 	"context"
-	"encoding/base64"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"connectrpc.com/connect"
@@ -13,49 +14,31 @@ import (
 	"github.com/calferry/calferry/services/state/internal/reports"
 )
 
-const (
-	defaultPage = 50
-	maxPage     = 500
-)
-
-// ListSubscriptions returns subscriptions by name. The page token names the last one of the page before, so that
-// changes between two pages neither repeat nor hide the others.
+// ListSubscriptions returns subscriptions by name.
 func (s *Service) ListSubscriptions(_ context.Context, req *connect.Request[calferryv1.ListSubscriptionsRequest]) (*connect.Response[calferryv1.ListSubscriptionsResponse], error) {
-	after, err := parsePageToken(req.Msg.GetPageToken())
+	pager, err := newPager(req.Msg.GetPageSize(), req.Msg.GetPageToken())
 	if err != nil {
 		return nil, err
 	}
-	size := int(req.Msg.GetPageSize())
-	if size == 0 {
-		size = defaultPage
-	}
-	size = min(size, maxPage)
-	matching := slices.DeleteFunc(s.statuses(), func(status *calferryv1.SubscriptionStatus) bool {
-		return !matches(status, req.Msg.GetQuery(), req.Msg.GetStatus())
-	})
-	out := &calferryv1.ListSubscriptionsResponse{Total: uint32(len(matching))}
-	for _, status := range matching {
-		if after != "" && pagePosition(status) <= after {
-			continue
-		}
-		if len(out.Subscriptions) == size {
-			out.NextPageToken = pageToken(out.Subscriptions[size-1])
-			break
-		}
-		out.Subscriptions = append(out.Subscriptions, status)
-	}
+	matching := s.matching(req.Msg.GetQuery(), req.Msg.GetStatus())
+	out := &calferryv1.ListSubscriptionsResponse{Total: uint32(len(matching))} //nolint:gosec // a count of records
+	out.Subscriptions, out.NextPageToken = cut(pager, positioned(matching, func(status *calferryv1.SubscriptionStatus) string {
+		return place(status.GetName(), status.GetId())
+	}))
 	return connect.NewResponse(out), nil
 }
 
-// statuses are all subscriptions in the order of their page positions.
-func (s *Service) statuses() []*calferryv1.SubscriptionStatus {
-	rows := s.Board.Rows()
-	all := make([]*calferryv1.SubscriptionStatus, 0, len(rows))
-	for _, row := range rows {
-		all = append(all, Status(row))
+// matching are the subscriptions that a filter lets through, by name.
+func (s *Service) matching(query string, wanted calferryv1.Status) []*calferryv1.SubscriptionStatus {
+	var all []*calferryv1.SubscriptionStatus
+	for _, row := range s.Board.Rows() {
+		if status := Status(row); matches(status, query, wanted) {
+			all = append(all, status)
+		}
 	}
+	// The board's order, but to the letter that of the pages' positions.
 	slices.SortFunc(all, func(a, b *calferryv1.SubscriptionStatus) int {
-		return strings.Compare(pagePosition(a), pagePosition(b))
+		return strings.Compare(place(a.GetName(), a.GetId()), place(b.GetName(), b.GetId()))
 	})
 	return all
 }
@@ -74,22 +57,6 @@ func matches(status *calferryv1.SubscriptionStatus, query string, wanted calferr
 		}
 	}
 	return false
-}
-
-func pagePosition(status *calferryv1.SubscriptionStatus) string {
-	return strings.ToLower(status.GetName()) + "\x00" + status.GetId()
-}
-
-func pageToken(status *calferryv1.SubscriptionStatus) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(pagePosition(status)))
-}
-
-func parsePageToken(token string) (string, error) {
-	position, err := base64.RawURLEncoding.DecodeString(token)
-	if err != nil || (token != "" && !strings.Contains(string(position), "\x00")) {
-		return "", invalid("page_token %q is not one that a list returned; leave it empty to begin", token)
-	}
-	return string(position), nil
 }
 
 // GetSubscription returns one subscription.
@@ -164,14 +131,28 @@ func change(id string, row board.Row, ok bool) *calferryv1.WatchSubscriptionsRes
 	return &calferryv1.WatchSubscriptionsResponse{Subscription: Status(row)}
 }
 
-// ListReports returns the newest reports of a subscription, newest first.
+// ListReports returns what turns of a subscription reported, newest first. The stream keeps the newest 200.
 func (s *Service) ListReports(ctx context.Context, req *connect.Request[calferryv1.ListReportsRequest]) (*connect.Response[calferryv1.ListReportsResponse], error) {
+	pager, err := newPager(req.Msg.GetPageSize(), req.Msg.GetPageToken())
+	if err != nil {
+		return nil, err
+	}
 	if _, err := s.Registry.Subscription(ctx, req.Msg.GetSubscription()); err != nil {
 		return nil, s.failed(ctx, "list reports", err)
 	}
-	history, err := reports.History(ctx, s.JetStream, req.Msg.GetSubscription(), int(req.Msg.GetPageSize()))
+	history, err := reports.History(ctx, s.JetStream, req.Msg.GetSubscription())
 	if err != nil {
 		return nil, s.failed(ctx, "list reports", err)
 	}
-	return connect.NewResponse(&calferryv1.ListReportsResponse{Reports: history}), nil
+	page, next := cut(pager, positioned(history, func(a reports.Arrival) string { return newestFirst(a.Sequence) }))
+	out := &calferryv1.ListReportsResponse{NextPageToken: next}
+	for _, arrival := range page {
+		out.Reports = append(out.Reports, arrival.Report)
+	}
+	return connect.NewResponse(out), nil
+}
+
+// newestFirst is a position that falls as a sequence number rises.
+func newestFirst(sequence uint64) string {
+	return fmt.Sprintf("%0*d", len(strconv.FormatUint(^uint64(0), 10)), ^sequence)
 }

@@ -17,8 +17,6 @@ const (
 	googleColors   = 11 // event colours that Google has, "1" to "11"
 )
 
-func errf(format string, args ...any) error { return fmt.Errorf(format, args...) }
-
 func checkInterval(d time.Duration) error {
 	if d != 0 && (d < minInterval || d > maxInterval) {
 		return invalid("interval is %s: choose one from %s to %s, or none to follow the feed", d, minInterval, maxInterval)
@@ -38,18 +36,18 @@ func checkOptions(o *calferryv1.Options) error {
 		checkZone(o.GetDefaultZone()), checkColor(o.GetColorId()),
 	} {
 		if err != nil {
-			return invalid("%w", err)
+			return Error(CodeInvalidOption, "%w", err)
 		}
 	}
 	if o.GetHorizonDays() > maxHorizonDays {
-		return invalid("horizon_days is %d: at most %d", o.GetHorizonDays(), maxHorizonDays)
+		return Error(CodeInvalidOption, "horizon_days is %d: at most %d", o.GetHorizonDays(), maxHorizonDays)
 	}
 	if len(o.GetFilters()) > maxFilters {
-		return invalid("%d filters: at most %d", len(o.GetFilters()), maxFilters)
+		return Error(CodeInvalidOption, "%d filters: at most %d", len(o.GetFilters()), maxFilters)
 	}
 	for i, f := range o.GetFilters() {
 		if err := checkFilter(f); err != nil {
-			return invalid("filter %d: %w", i+1, err)
+			return Error(CodeInvalidOption, "filter %d: %w", i+1, err)
 		}
 	}
 	return nil

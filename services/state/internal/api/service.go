@@ -47,8 +47,11 @@ type Parts struct {
 	Accounts  *accounts.Keeper
 	Turns     *turns.Keeper
 	Calendars Calendars
-	JetStream jetstream.JetStream
-	FeedKey   *seal.Key
+	Feeds     Feeds
+	// Fetches and Changes are counted, not worked on.
+	Fetches, Changes Queue
+	JetStream        jetstream.JetStream
+	FeedKey          *seal.Key
 	// LocalFeeds lets subscriptions read files and private addresses.
 	LocalFeeds bool
 	Log        *slog.Logger

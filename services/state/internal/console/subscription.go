@@ -6,7 +6,6 @@ import (
 	"net/url"
 
 	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
-	"github.com/calferry/calferry/services/state/internal/api"
 )
 
 // shortTimeline is how many reports a subscription's page shows unless asked for all.
@@ -31,7 +30,7 @@ var notices = map[string]string{
 type subscriptionPage struct {
 	Card    card
 	Held    []*calferryv1.HeldEvent
-	Refused []api.Refused
+	Refused []*calferryv1.QuarantinedEvent
 	Lines   []Line
 	More    bool
 	// Partial tells which part could not be read; the rest of the page is right.
@@ -48,13 +47,13 @@ func (c *Console) subscription(w http.ResponseWriter, r *http.Request) {
 	page := subscriptionPage{Card: c.card(got.GetSubscription())}
 	limit := uint32(shortTimeline + 1)
 	if r.URL.Query().Get("reports") == "all" {
-		limit = 0
+		limit = listed
 	}
 	if history, err := call(ctx, c.api.ListReports, &calferryv1.ListReportsRequest{Subscription: id, PageSize: limit}); err != nil {
 		page.Partial = append(page.Partial, "The reports cannot be read: "+message(err))
 	} else {
 		page.Lines = lines(history.GetReports(), c.now())
-		if page.More = limit > 0 && len(page.Lines) > shortTimeline; page.More {
+		if page.More = limit < listed && len(page.Lines) > shortTimeline; page.More {
 			page.Lines = page.Lines[:shortTimeline]
 		}
 	}
@@ -63,13 +62,18 @@ func (c *Console) subscription(w http.ResponseWriter, r *http.Request) {
 	} else if len(held.GetHolds()) > 0 {
 		page.Held = held.GetHolds()[0].GetEvents()
 	}
-	if page.Refused, err = c.api.Refused(ctx, id); err != nil {
+	if refused, err := call(ctx, c.api.ListQuarantined, &calferryv1.ListQuarantinedRequest{Subscription: id, PageSize: listed}); err != nil {
 		page.Partial = append(page.Partial, "The refused events cannot be read: "+message(err))
+	} else {
+		page.Refused = refused.GetEvents()
 	}
 	c.show(w, r, http.StatusOK, "subscription", frame{
 		Title: got.GetSubscription().GetName(), Nav: "subscriptions", Follow: id, Body: page,
 	})
 }
+
+// listed is how many reports or refused events a page shows at most: more than are kept of the former.
+const listed = 500
 
 var errAction = errors.New("no such action")
 

@@ -160,6 +160,12 @@ func (k *Keeper) Forget(ctx context.Context, subscription string) error {
 	return nil
 }
 
+// Decisions returns what people decided about a subscription's holds; nothing decided is no error.
+func (k *Keeper) Decisions(ctx context.Context, subscription string) (*calferryv1.HoldDecisions, error) {
+	d, _, err := k.decisions(ctx, subscription)
+	return d, err
+}
+
 func (k *Keeper) decisions(ctx context.Context, subscription string) (*calferryv1.HoldDecisions, uint64, error) {
 	d := new(calferryv1.HoldDecisions)
 	e, err := k.kv.Get(ctx, subscription)
