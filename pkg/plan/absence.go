@@ -100,6 +100,9 @@ func (d *differ) hold(known int, missing []*calferryv1.Entry) {
 	for _, held := range d.view.Held {
 		before[held.GetKey()] = held
 	}
+	if d.view.First {
+		known += d.delta.Creates // what the first sync has not come to yet is as much of the feed as what it has written
+	}
 	suspicious := len(missing) > 0 && (len(missing) == known || len(missing) > max(holdAbove, known/holdShare))
 	for _, entry := range missing {
 		key := entry.GetKey()

@@ -41,7 +41,7 @@ func (d *differ) freeIDKey(key string, entry *calferryv1.Entry) string {
 	candidate := key
 	for n := 2; ; n++ {
 		holder, used := d.holders[candidate]
-		if !used || holder == key {
+		if (!used || holder == key) && (d.view.Taken == nil || !d.view.Taken(candidate)) {
 			break
 		}
 		candidate = key + "#" + strconv.Itoa(n)
@@ -56,7 +56,7 @@ func (d *differ) freeIDKey(key string, entry *calferryv1.Entry) string {
 func (d *differ) remove(key string, entry *calferryv1.Entry, masterKey, instance string) {
 	change := &calferryv1.Change{
 		Key: key, Op: calferryv1.Op_OP_DELETE, MasterKey: masterKey, Instance: instance,
-		LastEnd: entry.GetLastEnd(), Endless: entry.GetEndless(), IdKey: entry.GetIdKey(),
+		LastEnd: entry.GetLastEnd(), Endless: entry.GetEndless(), IdKey: entry.GetIdKey(), KeyHash: entry.GetKeyHash(),
 	}
 	if masterKey == "" {
 		// Without an entry, the id that the lost write would have used: another event may hold the key's own.

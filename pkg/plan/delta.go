@@ -16,6 +16,11 @@ type View struct {
 	Approved, Discarded map[string]bool
 	// Reissue is what was seen of reissued UIDs so far; may be nil.
 	Reissue *calferryv1.ReissueEvidence
+	// Taken tells whether the id that derives from an id key belongs to an event of another key already; nil if none
+	// does, as far as the id keys of the entries show.
+	Taken func(idKey string) bool
+	// First is set until a sync has settled: Entries are not all that was to be written.
+	First bool
 }
 
 // Delta is what a plan changes.
