@@ -2000,11 +2000,14 @@ func (x *Hold) GetEvents() []*HeldEvent {
 }
 
 type HeldEvent struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	Title         string                 `protobuf:"bytes,2,opt,name=title,proto3" json:"title,omitempty"`
-	Since         *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
-	Fetches       uint32                 `protobuf:"varint,4,opt,name=fetches,proto3" json:"fetches,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Key     string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Title   string                 `protobuf:"bytes,2,opt,name=title,proto3" json:"title,omitempty"`
+	Since   *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
+	Fetches uint32                 `protobuf:"varint,4,opt,name=fetches,proto3" json:"fetches,omitempty"`
+	// When it ends; unset when its series has no end or that is not known.
+	EndsAt        *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=ends_at,json=endsAt,proto3" json:"ends_at,omitempty"`
+	Endless       bool                   `protobuf:"varint,6,opt,name=endless,proto3" json:"endless,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2065,6 +2068,20 @@ func (x *HeldEvent) GetFetches() uint32 {
 		return x.Fetches
 	}
 	return 0
+}
+
+func (x *HeldEvent) GetEndsAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndsAt
+	}
+	return nil
+}
+
+func (x *HeldEvent) GetEndless() bool {
+	if x != nil {
+		return x.Endless
+	}
+	return false
 }
 
 type DecideHoldRequest struct {
@@ -2513,7 +2530,9 @@ type BulkSubscriptionsRequest struct {
 	Status Status `protobuf:"varint,3,opt,name=status,proto3,enum=calferry.v1.Status" json:"status,omitempty"`
 	DryRun bool   `protobuf:"varint,4,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	// Refused when another number matches, so that nobody acts on more than was shown; 0 = any.
-	Expected      uint32 `protobuf:"varint,5,opt,name=expected,proto3" json:"expected,omitempty"`
+	Expected uint32 `protobuf:"varint,5,opt,name=expected,proto3" json:"expected,omitempty"`
+	// Only these of them, when any are given.
+	Ids           []string `protobuf:"bytes,6,rep,name=ids,proto3" json:"ids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2581,6 +2600,13 @@ func (x *BulkSubscriptionsRequest) GetExpected() uint32 {
 		return x.Expected
 	}
 	return 0
+}
+
+func (x *BulkSubscriptionsRequest) GetIds() []string {
+	if x != nil {
+		return x.Ids
+	}
+	return nil
 }
 
 type BulkSubscriptionsResponse struct {
@@ -4679,12 +4705,14 @@ const file_calferry_v1_api_proto_rawDesc = "" +
 	"\x04Hold\x12\"\n" +
 	"\fsubscription\x18\x01 \x01(\tR\fsubscription\x12+\n" +
 	"\x11subscription_name\x18\x02 \x01(\tR\x10subscriptionName\x12.\n" +
-	"\x06events\x18\x03 \x03(\v2\x16.calferry.v1.HeldEventR\x06events\"\x7f\n" +
+	"\x06events\x18\x03 \x03(\v2\x16.calferry.v1.HeldEventR\x06events\"\xce\x01\n" +
 	"\tHeldEvent\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05title\x18\x02 \x01(\tR\x05title\x120\n" +
 	"\x05since\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x18\n" +
-	"\afetches\x18\x04 \x01(\rR\afetches\"\x82\x01\n" +
+	"\afetches\x18\x04 \x01(\rR\afetches\x123\n" +
+	"\aends_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x06endsAt\x12\x18\n" +
+	"\aendless\x18\x06 \x01(\bR\aendless\"\x82\x01\n" +
 	"\x11DecideHoldRequest\x12\"\n" +
 	"\fsubscription\x18\x01 \x01(\tR\fsubscription\x125\n" +
 	"\bdecision\x18\x02 \x01(\x0e2\x19.calferry.v1.HoldDecisionR\bdecision\x12\x12\n" +
@@ -4725,13 +4753,14 @@ const file_calferry_v1_api_proto_rawDesc = "" +
 	"\ttime_zone\x18\a \x01(\tR\btimeZone\x12\x1e\n" +
 	"\n" +
 	"recurrence\x18\b \x03(\tR\n" +
-	"recurrence\"\xc3\x01\n" +
+	"recurrence\"\xd5\x01\n" +
 	"\x18BulkSubscriptionsRequest\x12/\n" +
 	"\x06action\x18\x01 \x01(\x0e2\x17.calferry.v1.BulkActionR\x06action\x12\x14\n" +
 	"\x05query\x18\x02 \x01(\tR\x05query\x12+\n" +
 	"\x06status\x18\x03 \x01(\x0e2\x13.calferry.v1.StatusR\x06status\x12\x17\n" +
 	"\adry_run\x18\x04 \x01(\bR\x06dryRun\x12\x1a\n" +
-	"\bexpected\x18\x05 \x01(\rR\bexpected\"O\n" +
+	"\bexpected\x18\x05 \x01(\rR\bexpected\x12\x10\n" +
+	"\x03ids\x18\x06 \x03(\tR\x03ids\"O\n" +
 	"\x19BulkSubscriptionsResponse\x12\x18\n" +
 	"\amatched\x18\x01 \x01(\rR\amatched\x12\x18\n" +
 	"\achanged\x18\x02 \x01(\rR\achanged\"A\n" +
@@ -5056,95 +5085,96 @@ var file_calferry_v1_api_proto_depIdxs = []int32{
 	33, // 33: calferry.v1.ListHoldsResponse.holds:type_name -> calferry.v1.Hold
 	34, // 34: calferry.v1.Hold.events:type_name -> calferry.v1.HeldEvent
 	79, // 35: calferry.v1.HeldEvent.since:type_name -> google.protobuf.Timestamp
-	0,  // 36: calferry.v1.DecideHoldRequest.decision:type_name -> calferry.v1.HoldDecision
-	82, // 37: calferry.v1.PlanSubscriptionRequest.feed:type_name -> calferry.v1.FeedSource
-	76, // 38: calferry.v1.PlanSubscriptionRequest.options:type_name -> calferry.v1.Options
-	39, // 39: calferry.v1.PlanSubscriptionResponse.sample:type_name -> calferry.v1.PlannedEvent
-	77, // 40: calferry.v1.PlanSubscriptionResponse.refresh_interval:type_name -> google.protobuf.Duration
-	1,  // 41: calferry.v1.BulkSubscriptionsRequest.action:type_name -> calferry.v1.BulkAction
-	81, // 42: calferry.v1.BulkSubscriptionsRequest.status:type_name -> calferry.v1.Status
-	3,  // 43: calferry.v1.RepairSubscriptionResponse.subscription:type_name -> calferry.v1.SubscriptionStatus
-	46, // 44: calferry.v1.ListQuarantinedResponse.events:type_name -> calferry.v1.QuarantinedEvent
-	79, // 45: calferry.v1.QuarantinedEvent.at:type_name -> google.protobuf.Timestamp
-	3,  // 46: calferry.v1.RetryQuarantinedResponse.subscription:type_name -> calferry.v1.SubscriptionStatus
-	51, // 47: calferry.v1.GetQueuesResponse.queues:type_name -> calferry.v1.Queue
-	52, // 48: calferry.v1.GetQueuesResponse.lanes:type_name -> calferry.v1.Lane
-	88, // 49: calferry.v1.GetQueuesResponse.throttles:type_name -> calferry.v1.Throttles
-	77, // 50: calferry.v1.Queue.oldest:type_name -> google.protobuf.Duration
-	79, // 51: calferry.v1.Lane.gate_until:type_name -> google.protobuf.Timestamp
-	77, // 52: calferry.v1.Lane.time_left:type_name -> google.protobuf.Duration
-	24, // 53: calferry.v1.CompleteConnectResponse.account:type_name -> calferry.v1.AccountStatus
-	59, // 54: calferry.v1.ListCalendarsResponse.calendars:type_name -> calferry.v1.CalendarStatus
-	59, // 55: calferry.v1.CreateCalendarResponse.calendar:type_name -> calferry.v1.CalendarStatus
-	66, // 56: calferry.v1.ImportConfigResponse.subscriptions:type_name -> calferry.v1.ImportedSubscription
-	2,  // 57: calferry.v1.ImportedSubscription.action:type_name -> calferry.v1.ImportAction
-	69, // 58: calferry.v1.TestAlertResponse.deliveries:type_name -> calferry.v1.AlertDelivery
-	72, // 59: calferry.v1.ListAuditResponse.entries:type_name -> calferry.v1.AuditEntry
-	79, // 60: calferry.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
-	79, // 61: calferry.v1.HoldDecisions.decided_at:type_name -> google.protobuf.Timestamp
-	4,  // 62: calferry.v1.CalferryService.ListSubscriptions:input_type -> calferry.v1.ListSubscriptionsRequest
-	6,  // 63: calferry.v1.CalferryService.GetSubscription:input_type -> calferry.v1.GetSubscriptionRequest
-	8,  // 64: calferry.v1.CalferryService.CreateSubscription:input_type -> calferry.v1.CreateSubscriptionRequest
-	10, // 65: calferry.v1.CalferryService.UpdateSubscription:input_type -> calferry.v1.UpdateSubscriptionRequest
-	12, // 66: calferry.v1.CalferryService.PauseSubscription:input_type -> calferry.v1.PauseSubscriptionRequest
-	14, // 67: calferry.v1.CalferryService.ResumeSubscription:input_type -> calferry.v1.ResumeSubscriptionRequest
-	16, // 68: calferry.v1.CalferryService.SyncSubscription:input_type -> calferry.v1.SyncSubscriptionRequest
-	18, // 69: calferry.v1.CalferryService.RemoveSubscription:input_type -> calferry.v1.RemoveSubscriptionRequest
-	20, // 70: calferry.v1.CalferryService.WatchSubscriptions:input_type -> calferry.v1.WatchSubscriptionsRequest
-	22, // 71: calferry.v1.CalferryService.ListReports:input_type -> calferry.v1.ListReportsRequest
-	25, // 72: calferry.v1.CalferryService.ListAccounts:input_type -> calferry.v1.ListAccountsRequest
-	27, // 73: calferry.v1.CalferryService.ConnectAccount:input_type -> calferry.v1.ConnectAccountRequest
-	29, // 74: calferry.v1.CalferryService.RemoveAccount:input_type -> calferry.v1.RemoveAccountRequest
-	31, // 75: calferry.v1.CalferryService.ListHolds:input_type -> calferry.v1.ListHoldsRequest
-	35, // 76: calferry.v1.CalferryService.DecideHold:input_type -> calferry.v1.DecideHoldRequest
-	37, // 77: calferry.v1.CalferryService.PlanSubscription:input_type -> calferry.v1.PlanSubscriptionRequest
-	40, // 78: calferry.v1.CalferryService.BulkSubscriptions:input_type -> calferry.v1.BulkSubscriptionsRequest
-	42, // 79: calferry.v1.CalferryService.RepairSubscription:input_type -> calferry.v1.RepairSubscriptionRequest
-	44, // 80: calferry.v1.CalferryService.ListQuarantined:input_type -> calferry.v1.ListQuarantinedRequest
-	47, // 81: calferry.v1.CalferryService.RetryQuarantined:input_type -> calferry.v1.RetryQuarantinedRequest
-	49, // 82: calferry.v1.CalferryService.GetQueues:input_type -> calferry.v1.GetQueuesRequest
-	53, // 83: calferry.v1.CalferryService.BeginConnect:input_type -> calferry.v1.BeginConnectRequest
-	55, // 84: calferry.v1.CalferryService.CompleteConnect:input_type -> calferry.v1.CompleteConnectRequest
-	57, // 85: calferry.v1.CalferryService.ListCalendars:input_type -> calferry.v1.ListCalendarsRequest
-	60, // 86: calferry.v1.CalferryService.CreateCalendar:input_type -> calferry.v1.CreateCalendarRequest
-	62, // 87: calferry.v1.CalferryService.ExportConfig:input_type -> calferry.v1.ExportConfigRequest
-	64, // 88: calferry.v1.CalferryService.ImportConfig:input_type -> calferry.v1.ImportConfigRequest
-	67, // 89: calferry.v1.CalferryService.TestAlert:input_type -> calferry.v1.TestAlertRequest
-	70, // 90: calferry.v1.CalferryService.ListAudit:input_type -> calferry.v1.ListAuditRequest
-	5,  // 91: calferry.v1.CalferryService.ListSubscriptions:output_type -> calferry.v1.ListSubscriptionsResponse
-	7,  // 92: calferry.v1.CalferryService.GetSubscription:output_type -> calferry.v1.GetSubscriptionResponse
-	9,  // 93: calferry.v1.CalferryService.CreateSubscription:output_type -> calferry.v1.CreateSubscriptionResponse
-	11, // 94: calferry.v1.CalferryService.UpdateSubscription:output_type -> calferry.v1.UpdateSubscriptionResponse
-	13, // 95: calferry.v1.CalferryService.PauseSubscription:output_type -> calferry.v1.PauseSubscriptionResponse
-	15, // 96: calferry.v1.CalferryService.ResumeSubscription:output_type -> calferry.v1.ResumeSubscriptionResponse
-	17, // 97: calferry.v1.CalferryService.SyncSubscription:output_type -> calferry.v1.SyncSubscriptionResponse
-	19, // 98: calferry.v1.CalferryService.RemoveSubscription:output_type -> calferry.v1.RemoveSubscriptionResponse
-	21, // 99: calferry.v1.CalferryService.WatchSubscriptions:output_type -> calferry.v1.WatchSubscriptionsResponse
-	23, // 100: calferry.v1.CalferryService.ListReports:output_type -> calferry.v1.ListReportsResponse
-	26, // 101: calferry.v1.CalferryService.ListAccounts:output_type -> calferry.v1.ListAccountsResponse
-	28, // 102: calferry.v1.CalferryService.ConnectAccount:output_type -> calferry.v1.ConnectAccountResponse
-	30, // 103: calferry.v1.CalferryService.RemoveAccount:output_type -> calferry.v1.RemoveAccountResponse
-	32, // 104: calferry.v1.CalferryService.ListHolds:output_type -> calferry.v1.ListHoldsResponse
-	36, // 105: calferry.v1.CalferryService.DecideHold:output_type -> calferry.v1.DecideHoldResponse
-	38, // 106: calferry.v1.CalferryService.PlanSubscription:output_type -> calferry.v1.PlanSubscriptionResponse
-	41, // 107: calferry.v1.CalferryService.BulkSubscriptions:output_type -> calferry.v1.BulkSubscriptionsResponse
-	43, // 108: calferry.v1.CalferryService.RepairSubscription:output_type -> calferry.v1.RepairSubscriptionResponse
-	45, // 109: calferry.v1.CalferryService.ListQuarantined:output_type -> calferry.v1.ListQuarantinedResponse
-	48, // 110: calferry.v1.CalferryService.RetryQuarantined:output_type -> calferry.v1.RetryQuarantinedResponse
-	50, // 111: calferry.v1.CalferryService.GetQueues:output_type -> calferry.v1.GetQueuesResponse
-	54, // 112: calferry.v1.CalferryService.BeginConnect:output_type -> calferry.v1.BeginConnectResponse
-	56, // 113: calferry.v1.CalferryService.CompleteConnect:output_type -> calferry.v1.CompleteConnectResponse
-	58, // 114: calferry.v1.CalferryService.ListCalendars:output_type -> calferry.v1.ListCalendarsResponse
-	61, // 115: calferry.v1.CalferryService.CreateCalendar:output_type -> calferry.v1.CreateCalendarResponse
-	63, // 116: calferry.v1.CalferryService.ExportConfig:output_type -> calferry.v1.ExportConfigResponse
-	65, // 117: calferry.v1.CalferryService.ImportConfig:output_type -> calferry.v1.ImportConfigResponse
-	68, // 118: calferry.v1.CalferryService.TestAlert:output_type -> calferry.v1.TestAlertResponse
-	71, // 119: calferry.v1.CalferryService.ListAudit:output_type -> calferry.v1.ListAuditResponse
-	91, // [91:120] is the sub-list for method output_type
-	62, // [62:91] is the sub-list for method input_type
-	62, // [62:62] is the sub-list for extension type_name
-	62, // [62:62] is the sub-list for extension extendee
-	0,  // [0:62] is the sub-list for field type_name
+	79, // 36: calferry.v1.HeldEvent.ends_at:type_name -> google.protobuf.Timestamp
+	0,  // 37: calferry.v1.DecideHoldRequest.decision:type_name -> calferry.v1.HoldDecision
+	82, // 38: calferry.v1.PlanSubscriptionRequest.feed:type_name -> calferry.v1.FeedSource
+	76, // 39: calferry.v1.PlanSubscriptionRequest.options:type_name -> calferry.v1.Options
+	39, // 40: calferry.v1.PlanSubscriptionResponse.sample:type_name -> calferry.v1.PlannedEvent
+	77, // 41: calferry.v1.PlanSubscriptionResponse.refresh_interval:type_name -> google.protobuf.Duration
+	1,  // 42: calferry.v1.BulkSubscriptionsRequest.action:type_name -> calferry.v1.BulkAction
+	81, // 43: calferry.v1.BulkSubscriptionsRequest.status:type_name -> calferry.v1.Status
+	3,  // 44: calferry.v1.RepairSubscriptionResponse.subscription:type_name -> calferry.v1.SubscriptionStatus
+	46, // 45: calferry.v1.ListQuarantinedResponse.events:type_name -> calferry.v1.QuarantinedEvent
+	79, // 46: calferry.v1.QuarantinedEvent.at:type_name -> google.protobuf.Timestamp
+	3,  // 47: calferry.v1.RetryQuarantinedResponse.subscription:type_name -> calferry.v1.SubscriptionStatus
+	51, // 48: calferry.v1.GetQueuesResponse.queues:type_name -> calferry.v1.Queue
+	52, // 49: calferry.v1.GetQueuesResponse.lanes:type_name -> calferry.v1.Lane
+	88, // 50: calferry.v1.GetQueuesResponse.throttles:type_name -> calferry.v1.Throttles
+	77, // 51: calferry.v1.Queue.oldest:type_name -> google.protobuf.Duration
+	79, // 52: calferry.v1.Lane.gate_until:type_name -> google.protobuf.Timestamp
+	77, // 53: calferry.v1.Lane.time_left:type_name -> google.protobuf.Duration
+	24, // 54: calferry.v1.CompleteConnectResponse.account:type_name -> calferry.v1.AccountStatus
+	59, // 55: calferry.v1.ListCalendarsResponse.calendars:type_name -> calferry.v1.CalendarStatus
+	59, // 56: calferry.v1.CreateCalendarResponse.calendar:type_name -> calferry.v1.CalendarStatus
+	66, // 57: calferry.v1.ImportConfigResponse.subscriptions:type_name -> calferry.v1.ImportedSubscription
+	2,  // 58: calferry.v1.ImportedSubscription.action:type_name -> calferry.v1.ImportAction
+	69, // 59: calferry.v1.TestAlertResponse.deliveries:type_name -> calferry.v1.AlertDelivery
+	72, // 60: calferry.v1.ListAuditResponse.entries:type_name -> calferry.v1.AuditEntry
+	79, // 61: calferry.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
+	79, // 62: calferry.v1.HoldDecisions.decided_at:type_name -> google.protobuf.Timestamp
+	4,  // 63: calferry.v1.CalferryService.ListSubscriptions:input_type -> calferry.v1.ListSubscriptionsRequest
+	6,  // 64: calferry.v1.CalferryService.GetSubscription:input_type -> calferry.v1.GetSubscriptionRequest
+	8,  // 65: calferry.v1.CalferryService.CreateSubscription:input_type -> calferry.v1.CreateSubscriptionRequest
+	10, // 66: calferry.v1.CalferryService.UpdateSubscription:input_type -> calferry.v1.UpdateSubscriptionRequest
+	12, // 67: calferry.v1.CalferryService.PauseSubscription:input_type -> calferry.v1.PauseSubscriptionRequest
+	14, // 68: calferry.v1.CalferryService.ResumeSubscription:input_type -> calferry.v1.ResumeSubscriptionRequest
+	16, // 69: calferry.v1.CalferryService.SyncSubscription:input_type -> calferry.v1.SyncSubscriptionRequest
+	18, // 70: calferry.v1.CalferryService.RemoveSubscription:input_type -> calferry.v1.RemoveSubscriptionRequest
+	20, // 71: calferry.v1.CalferryService.WatchSubscriptions:input_type -> calferry.v1.WatchSubscriptionsRequest
+	22, // 72: calferry.v1.CalferryService.ListReports:input_type -> calferry.v1.ListReportsRequest
+	25, // 73: calferry.v1.CalferryService.ListAccounts:input_type -> calferry.v1.ListAccountsRequest
+	27, // 74: calferry.v1.CalferryService.ConnectAccount:input_type -> calferry.v1.ConnectAccountRequest
+	29, // 75: calferry.v1.CalferryService.RemoveAccount:input_type -> calferry.v1.RemoveAccountRequest
+	31, // 76: calferry.v1.CalferryService.ListHolds:input_type -> calferry.v1.ListHoldsRequest
+	35, // 77: calferry.v1.CalferryService.DecideHold:input_type -> calferry.v1.DecideHoldRequest
+	37, // 78: calferry.v1.CalferryService.PlanSubscription:input_type -> calferry.v1.PlanSubscriptionRequest
+	40, // 79: calferry.v1.CalferryService.BulkSubscriptions:input_type -> calferry.v1.BulkSubscriptionsRequest
+	42, // 80: calferry.v1.CalferryService.RepairSubscription:input_type -> calferry.v1.RepairSubscriptionRequest
+	44, // 81: calferry.v1.CalferryService.ListQuarantined:input_type -> calferry.v1.ListQuarantinedRequest
+	47, // 82: calferry.v1.CalferryService.RetryQuarantined:input_type -> calferry.v1.RetryQuarantinedRequest
+	49, // 83: calferry.v1.CalferryService.GetQueues:input_type -> calferry.v1.GetQueuesRequest
+	53, // 84: calferry.v1.CalferryService.BeginConnect:input_type -> calferry.v1.BeginConnectRequest
+	55, // 85: calferry.v1.CalferryService.CompleteConnect:input_type -> calferry.v1.CompleteConnectRequest
+	57, // 86: calferry.v1.CalferryService.ListCalendars:input_type -> calferry.v1.ListCalendarsRequest
+	60, // 87: calferry.v1.CalferryService.CreateCalendar:input_type -> calferry.v1.CreateCalendarRequest
+	62, // 88: calferry.v1.CalferryService.ExportConfig:input_type -> calferry.v1.ExportConfigRequest
+	64, // 89: calferry.v1.CalferryService.ImportConfig:input_type -> calferry.v1.ImportConfigRequest
+	67, // 90: calferry.v1.CalferryService.TestAlert:input_type -> calferry.v1.TestAlertRequest
+	70, // 91: calferry.v1.CalferryService.ListAudit:input_type -> calferry.v1.ListAuditRequest
+	5,  // 92: calferry.v1.CalferryService.ListSubscriptions:output_type -> calferry.v1.ListSubscriptionsResponse
+	7,  // 93: calferry.v1.CalferryService.GetSubscription:output_type -> calferry.v1.GetSubscriptionResponse
+	9,  // 94: calferry.v1.CalferryService.CreateSubscription:output_type -> calferry.v1.CreateSubscriptionResponse
+	11, // 95: calferry.v1.CalferryService.UpdateSubscription:output_type -> calferry.v1.UpdateSubscriptionResponse
+	13, // 96: calferry.v1.CalferryService.PauseSubscription:output_type -> calferry.v1.PauseSubscriptionResponse
+	15, // 97: calferry.v1.CalferryService.ResumeSubscription:output_type -> calferry.v1.ResumeSubscriptionResponse
+	17, // 98: calferry.v1.CalferryService.SyncSubscription:output_type -> calferry.v1.SyncSubscriptionResponse
+	19, // 99: calferry.v1.CalferryService.RemoveSubscription:output_type -> calferry.v1.RemoveSubscriptionResponse
+	21, // 100: calferry.v1.CalferryService.WatchSubscriptions:output_type -> calferry.v1.WatchSubscriptionsResponse
+	23, // 101: calferry.v1.CalferryService.ListReports:output_type -> calferry.v1.ListReportsResponse
+	26, // 102: calferry.v1.CalferryService.ListAccounts:output_type -> calferry.v1.ListAccountsResponse
+	28, // 103: calferry.v1.CalferryService.ConnectAccount:output_type -> calferry.v1.ConnectAccountResponse
+	30, // 104: calferry.v1.CalferryService.RemoveAccount:output_type -> calferry.v1.RemoveAccountResponse
+	32, // 105: calferry.v1.CalferryService.ListHolds:output_type -> calferry.v1.ListHoldsResponse
+	36, // 106: calferry.v1.CalferryService.DecideHold:output_type -> calferry.v1.DecideHoldResponse
+	38, // 107: calferry.v1.CalferryService.PlanSubscription:output_type -> calferry.v1.PlanSubscriptionResponse
+	41, // 108: calferry.v1.CalferryService.BulkSubscriptions:output_type -> calferry.v1.BulkSubscriptionsResponse
+	43, // 109: calferry.v1.CalferryService.RepairSubscription:output_type -> calferry.v1.RepairSubscriptionResponse
+	45, // 110: calferry.v1.CalferryService.ListQuarantined:output_type -> calferry.v1.ListQuarantinedResponse
+	48, // 111: calferry.v1.CalferryService.RetryQuarantined:output_type -> calferry.v1.RetryQuarantinedResponse
+	50, // 112: calferry.v1.CalferryService.GetQueues:output_type -> calferry.v1.GetQueuesResponse
+	54, // 113: calferry.v1.CalferryService.BeginConnect:output_type -> calferry.v1.BeginConnectResponse
+	56, // 114: calferry.v1.CalferryService.CompleteConnect:output_type -> calferry.v1.CompleteConnectResponse
+	58, // 115: calferry.v1.CalferryService.ListCalendars:output_type -> calferry.v1.ListCalendarsResponse
+	61, // 116: calferry.v1.CalferryService.CreateCalendar:output_type -> calferry.v1.CreateCalendarResponse
+	63, // 117: calferry.v1.CalferryService.ExportConfig:output_type -> calferry.v1.ExportConfigResponse
+	65, // 118: calferry.v1.CalferryService.ImportConfig:output_type -> calferry.v1.ImportConfigResponse
+	68, // 119: calferry.v1.CalferryService.TestAlert:output_type -> calferry.v1.TestAlertResponse
+	71, // 120: calferry.v1.CalferryService.ListAudit:output_type -> calferry.v1.ListAuditResponse
+	92, // [92:121] is the sub-list for method output_type
+	63, // [63:92] is the sub-list for method input_type
+	63, // [63:63] is the sub-list for extension type_name
+	63, // [63:63] is the sub-list for extension extendee
+	0,  // [0:63] is the sub-list for field type_name
 }
 
 func init() { file_calferry_v1_api_proto_init() }

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 
 	"connectrpc.com/connect"
@@ -23,6 +24,13 @@ func (s *Service) BulkSubscriptions(ctx context.Context, req *connect.Request[ca
 		return nil, invalid("action is missing: pause, resume or sync")
 	}
 	matching := s.matching(in.GetQuery(), in.GetStatus())
+	if only := in.GetIds(); len(only) > 0 {
+		named := make(map[string]bool, len(only))
+		for _, id := range only {
+			named[id] = true
+		}
+		matching = slices.DeleteFunc(matching, func(status *calferryv1.SubscriptionStatus) bool { return !named[status.GetId()] })
+	}
 	if expected := in.GetExpected(); expected != 0 && !in.GetDryRun() && int(expected) != len(matching) {
 		return nil, Error(CodeCountDiffers, "%d subscriptions match now, and %d were confirmed: look again and confirm", len(matching), expected)
 	}

@@ -73,6 +73,10 @@ func (k *Keeper) Held(ctx context.Context, subscription string) ([]*calferryv1.H
 	if err != nil {
 		return nil, err
 	}
+	pages, err := k.ledger.Pages(ctx, subscription, head)
+	if err != nil {
+		return nil, fmt.Errorf("list held events of subscription %s: %w", subscription, err)
+	}
 	var events []*calferryv1.HeldEvent
 	for _, held := range head.GetHeld() {
 		if about(decided, held.GetKey()) != Undecided {
@@ -81,6 +85,7 @@ func (k *Keeper) Held(ctx context.Context, subscription string) ([]*calferryv1.H
 		events = append(events, &calferryv1.HeldEvent{
 			Key: held.GetKey(), Title: k.Title(subscription, held.GetSealedTitle()),
 			Since: held.GetSince(), Fetches: held.GetFetches(),
+			EndsAt: pages.Get(held.GetKey()).GetLastEnd(), Endless: pages.Get(held.GetKey()).GetEndless(),
 		})
 	}
 	slices.SortFunc(events, func(a, b *calferryv1.HeldEvent) int {
