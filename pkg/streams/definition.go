@@ -13,6 +13,7 @@ const (
 
 	reportsPerSubscription = 200
 	reportsUnacknowledged  = 1000 // reports in the hands of the state service at once
+	auditEntries           = 10_000
 
 	// Every process keeps a few pull requests open.
 	openPulls = 1 << 16
@@ -42,6 +43,9 @@ func definitions() []asset {
 		bucket(BucketAccounts, "Google accounts"),
 		bucket(BucketHealth, "Health of subscriptions and accounts"),
 		bucket(BucketHolds, "Decisions about held deletes"),
+		bucket(BucketAlerts, "Incidents, and who has heard of them"),
+		bucket(BucketAccess, "What replicas share about who is signed in"),
+		audit(),
 	}
 }
 
@@ -88,6 +92,14 @@ func reports() asset {
 		AckPolicy: jetstream.AckExplicitPolicy, AckWait: DefaultAckWait,
 		MaxDeliver: unlimited, MaxAckPending: reportsUnacknowledged, MaxWaiting: serverOpenPulls,
 	}}}
+}
+
+// audit: a log with a limit, read by sequence and followed by nobody.
+func audit() asset {
+	s := stream(StreamAudit, PrefixAudit+".*", "The newest actions that people took")
+	s.Retention = jetstream.LimitsPolicy
+	s.MaxMsgs = auditEntries
+	return asset{name: StreamAudit, kind: "stream", stream: s}
 }
 
 // bucket is what jetstream.CreateKeyValue makes, with one change: AllowDirect is off. A direct read may be

@@ -24,6 +24,7 @@ const (
 	StreamFetch   = "FETCH"   // one message per subscription: its next fetch
 	StreamChanges = "CHANGES" // one message per subscription: its latest ChangeSet
 	StreamReports = "REPORTS" // the newest reports of each subscription
+	StreamAudit   = "AUDIT"   // the newest actions that people took
 )
 
 // Durable consumers: ConsumerWorkers on the two work queues, ConsumerHealth on the reports.
@@ -39,6 +40,8 @@ const (
 	BucketAccounts      = "accounts"
 	BucketHealth        = "health"
 	BucketHolds         = "holds"
+	BucketAlerts        = "alerts"
+	BucketAccess        = "access"
 )
 
 // Prefixes of subjects, without the dot.
@@ -46,6 +49,7 @@ const (
 	PrefixFetch   = "fetch"
 	PrefixChanges = "changes"
 	PrefixReport  = "report"
+	PrefixAudit   = "audit"
 )
 
 // The token broker: the state service answers requests on TokenSubject in the queue group TokenGroup.
