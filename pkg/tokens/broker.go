@@ -42,6 +42,9 @@ type BrokerConfig struct {
 	// OnRefused, if set, hears when Google refuses a credential for good (AuthRevoked, Operator), once
 	// for each time it was asked. It must not block for long.
 	OnRefused func(ctx context.Context, account string, why *gcal.Error)
+	// OnRotated, if set, hears when the token endpoint gives a new refresh token, before the access token
+	// that came with it is used: it must store fresh, unless the account has another one than old by now.
+	OnRotated func(ctx context.Context, account, old, fresh string) error
 	Logger    *slog.Logger
 	Now       func() time.Time
 }
@@ -65,8 +68,10 @@ type grant struct {
 	credential string
 	token      string
 	expires    time.Time
-	refused    *gcal.Error
-	refusedAt  time.Time
+	// rotated is the refresh token that takes the place of the one that was used, if there is one.
+	rotated   string
+	refused   *gcal.Error
+	refusedAt time.Time
 }
 
 // NewBroker makes a broker. It sends nothing; see Serve.
@@ -79,6 +84,9 @@ func NewBroker(source Source, cfg BrokerConfig) *Broker {
 	}
 	if cfg.OnRefused == nil {
 		cfg.OnRefused = func(context.Context, string, *gcal.Error) {}
+	}
+	if cfg.OnRotated == nil {
+		cfg.OnRotated = func(context.Context, string, string, string) error { return nil }
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -133,6 +141,10 @@ func (b *Broker) get(ctx context.Context, account string, stale []byte) (grant, 
 		defer cancel()
 		fresh := b.refresh(ctx, record, credential, stale)
 		fresh.credential = id
+		if fresh.rotated != "" {
+			fresh.credential = b.rotate(ctx, record, credential, fresh.rotated)
+			fresh.rotated = ""
+		}
 		b.keep(ctx, account, fresh)
 		return fresh, nil
 	})
@@ -143,6 +155,27 @@ func (b *Broker) get(ctx context.Context, account string, stale []byte) (grant, 
 		fresh := answer.Val.(grant)
 		return fresh, asError(fresh.refused)
 	}
+}
+
+// rotate has the new refresh token stored, and returns the print of the credential with it. When it
+// cannot be stored the old one is tried again next time: most endpoints take it for a while.
+func (b *Broker) rotate(ctx context.Context, record *calferryv1.Account, credential *calferryv1.Credential, fresh string) string {
+	if err := b.cfg.OnRotated(ctx, record.GetId(), credential.GetRefreshToken(), fresh); err != nil {
+		b.cfg.Logger.ErrorContext(ctx, "a new refresh token could not be stored; the account may have to be reconnected",
+			slog.String("account", record.GetId()), slog.Any("error", err))
+		return identify(record, credential)
+	}
+	next := proto.CloneOf(credential)
+	next.RefreshToken = fresh
+	return identify(record, next)
+}
+
+// Check asks for a token with a credential that nothing has stored yet, and returns what Google has
+// against it. Nothing is remembered, and nobody is told.
+func (b *Broker) Check(ctx context.Context, record *calferryv1.Account, credential *calferryv1.Credential) error {
+	ctx, cancel := context.WithTimeout(ctx, b.cfg.Timeout)
+	defer cancel()
+	return asError(b.refresh(ctx, record, credential, nil).refused)
 }
 
 // asError keeps a nil *gcal.Error from becoming an error that is not nil.

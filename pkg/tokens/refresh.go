@@ -3,8 +3,6 @@ package tokens
 import (
 	"bytes"
 	"context"
-	"crypto/x509"
-	"encoding/pem"
 
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/google"
@@ -12,9 +10,6 @@ import (
 	"github.com/calferry/calferry/pkg/gcal"
 	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
 )
-
-// defaultScope is asked for by service accounts that name no scopes.
-const defaultScope = "https://www.googleapis.com/auth/calendar"
 
 // refresh gets a token that is new, whatever kind of credential it takes.
 func (b *Broker) refresh(ctx context.Context, record *calferryv1.Account, credential *calferryv1.Credential, stale []byte) grant {
@@ -35,6 +30,9 @@ func (b *Broker) refresh(ctx context.Context, record *calferryv1.Account, creden
 	if err != nil {
 		failure := *gcal.Classify(err)
 		failure.Ambiguous = false
+		if record.GetKind() == calferryv1.AccountKind_ACCOUNT_KIND_SERVICE {
+			adviseService(&failure, record, credential)
+		}
 		return refuse(&failure)
 	}
 	expires := token.Expiry
@@ -44,7 +42,11 @@ func (b *Broker) refresh(ctx context.Context, record *calferryv1.Account, creden
 	if bytes.Equal(digest(token.AccessToken), stale) {
 		return refuse(&gcal.Error{Class: gcal.AuthRevoked, Reason: "authError", Message: "Google hands out the same access token again that it refuses"})
 	}
-	return grant{token: token.AccessToken, expires: expires}
+	fresh := grant{token: token.AccessToken, expires: expires}
+	if old := credential.GetRefreshToken(); old != "" && token.RefreshToken != old {
+		fresh.rotated = token.RefreshToken
+	}
+	return fresh
 }
 
 // grantSource makes a source that asks the token endpoint.
@@ -64,33 +66,4 @@ func (b *Broker) grantSource(ctx context.Context, record *calferryv1.Account, cr
 	endpoint.AuthStyle = oauth2.AuthStyleInParams
 	config := oauth2.Config{ClientID: credential.GetClientId(), ClientSecret: credential.GetClientSecret(), Endpoint: endpoint}
 	return config.TokenSource(ctx, &oauth2.Token{RefreshToken: credential.GetRefreshToken()}), nil
-}
-
-func serviceSource(ctx context.Context, record *calferryv1.Account, credential *calferryv1.Credential) (oauth2.TokenSource, *gcal.Error) {
-	scopes := record.GetScopes()
-	if len(scopes) == 0 {
-		scopes = []string{defaultScope}
-	}
-	config, err := google.JWTConfigFromJSON(credential.GetServiceAccountJson(), scopes...)
-	// Neither error is shown: it might quote the key.
-	if err != nil || !readableKey(config.PrivateKey) {
-		return nil, &gcal.Error{Class: gcal.Operator, Reason: "service account", Message: "the service account's key file is unreadable; download it again from the Google Cloud console"}
-	}
-	config.Subject = credential.GetSubject()
-	if credential.GetTokenUrl() != "" {
-		config.TokenURL = credential.GetTokenUrl()
-	}
-	return config.TokenSource(ctx), nil
-}
-
-func readableKey(data []byte) bool {
-	block, _ := pem.Decode(data)
-	if block == nil {
-		return false
-	}
-	if _, err := x509.ParsePKCS8PrivateKey(block.Bytes); err == nil {
-		return true
-	}
-	_, err := x509.ParsePKCS1PrivateKey(block.Bytes)
-	return err == nil
 }

@@ -21,6 +21,14 @@ type Config struct {
 	AuthToken  config.Secret `flag:"auth-token" file:"state.auth_token" default:"" help:"token that API and console ask for; at least 16 characters"`
 	LocalFeeds bool          `flag:"allow-local-feeds" file:"state.allow_local_feeds" default:"false" help:"let feeds be files of this machine, or at private addresses"`
 	TokenURL   string        `flag:"google-token-url" file:"google.token_url" default:"" help:"OAuth token endpoint for new accounts; Google's own when empty"`
+	// Signing in with Google.
+	ClientID     string        `flag:"google-client-id" file:"google.client_id" help:"OAuth client id"`
+	ClientSecret config.Secret `flag:"google-client-secret" file:"google.client_secret" help:"OAuth client secret"`
+	ClientFiles  []string      `flag:"google-client-files" file:"google.client_files" default:"" help:"further OAuth clients: JSON files from the Google Cloud console, each as path or name=path"`
+	Testing      bool          `flag:"google-testing" file:"google.testing" default:"false" help:"the OAuth consent screen is in testing: grants end after seven days, and owners are warned"`
+	AuthURL      string        `flag:"google-auth-url" file:"google.auth_url" default:"" help:"OAuth consent page; Google's own when empty"`
+	RevokeURL    string        `flag:"google-revoke-url" file:"google.revoke_url" default:"" help:"OAuth revocation endpoint; Google's own when empty"`
+	ExternalURL  string        `flag:"external-url" file:"state.external_url" default:"" help:"scheme and host by which browsers reach the console, such as https://calendars.example.com; needed to sign in with Google unless that is a loopback address"`
 	// HandlerOnly keeps Run from listening: the caller serves Handler itself, on Listen. Listen is checked all the
 	// same, because who can reach it decides whether a token is needed.
 	HandlerOnly bool
@@ -30,11 +38,15 @@ type Config struct {
 func (c Config) WithDefaults() Config {
 	c.Listen = cmp.Or(c.Listen, DefaultListen)
 	c.PathPrefix = strings.TrimSuffix(c.PathPrefix, "/")
+	c.ExternalURL = strings.TrimSuffix(c.ExternalURL, "/")
 	return c
 }
 
 // Validate returns what is wrong with a Config after WithDefaults.
 func (c Config) Validate() error {
+	if err := validExternal(c.ExternalURL); err != nil {
+		return err
+	}
 	if c.PathPrefix != "" && (!strings.HasPrefix(c.PathPrefix, "/") || strings.ContainsAny(c.PathPrefix, "?#%{} \t")) {
 		return fmt.Errorf("path prefix %q: give a plain path that begins with a slash, such as /calferry", c.PathPrefix)
 	}

@@ -35,6 +35,7 @@ import (
 	"github.com/calferry/calferry/services/state/internal/calendars"
 	"github.com/calferry/calferry/services/state/internal/healthbook"
 	"github.com/calferry/calferry/services/state/internal/holds"
+	"github.com/calferry/calferry/services/state/internal/oauth"
 	"github.com/calferry/calferry/services/state/internal/reports"
 	"github.com/calferry/calferry/services/state/internal/turns"
 )
@@ -91,6 +92,7 @@ type Service struct {
 	book     *healthbook.Book
 	holds    *holds.Keeper
 	turns    *turns.Keeper
+	registry *registry.Registry
 	consumer *reports.Consumer
 	broker   *tokens.Broker
 	handler  http.Handler
@@ -134,6 +136,7 @@ func (s *Service) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.registry = reg
 	store, err := ledger.Open(ctx, s.js)
 	if err != nil {
 		return err
@@ -153,7 +156,13 @@ func (s *Service) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	consents, err := s.cfg.consents()
+	if err != nil {
+		return err
+	}
+	flow := oauth.New(consents, d.AccountKey, d.Google.Transport, d.Now)
 	keeper := accounts.New(reg, d.AccountKey, s.cfg.TokenURL, d.Now)
+	keeper.GiveBack(flow.Revoke)
 	s.broker = broker.New(reg, keeper, d.Google.Transport, d.Logger, d.Now, d.Metrics)
 	client, err := gcal.New(d.Google, s.broker)
 	if err != nil {
@@ -175,7 +184,7 @@ func (s *Service) open(ctx context.Context) error {
 	}
 	s.handler, err = s.routes(api.New(api.Parts{
 		Board: s.board, Registry: reg, Ledger: store, Book: s.book, Holds: s.holds, Accounts: keeper, Turns: s.turns,
-		Calendars: calendars.New(client, reg), Feeds: feeds, Fetches: fetches, Changes: changes, JetStream: s.js, FeedKey: d.FeedKey,
+		Calendars: calendars.New(client, reg, keeper, d.Logger), Consents: flow, Check: s.broker.Check, Feeds: feeds, Fetches: fetches, Changes: changes, JetStream: s.js, FeedKey: d.FeedKey,
 		LocalFeeds: s.cfg.LocalFeeds, Log: d.Logger, Now: d.Now,
 	}))
 	return err
@@ -203,11 +212,33 @@ func (s *Service) Run(ctx context.Context) error {
 	group.Go(func() error { return s.consumer.Run(ctx) })
 	group.Go(func() error { return s.turns.Run(ctx) })
 	group.Go(func() error { return s.broker.Serve(ctx, s.deps.NATS) })
+	group.Go(func() error { return s.rekey(ctx) })
 	if !s.cfg.HandlerOnly {
 		group.Go(func() error { return s.listen(ctx) })
 	}
 	if err := group.Wait(); err != nil {
 		return fmt.Errorf("state service: %w", err)
+	}
+	return nil
+}
+
+// rekey completes a rotation of keys. A value that does not open keeps only its own account or feed from working.
+func (s *Service) rekey(ctx context.Context) error {
+	for _, step := range []struct {
+		what string
+		key  *seal.Key
+		run  func(context.Context, *seal.Key) (int, error)
+	}{{"credentials", s.deps.AccountKey, s.registry.RekeyAccounts}, {"feed addresses", s.deps.FeedKey, s.registry.RekeyFeeds}} {
+		if step.key == nil {
+			continue
+		}
+		n, err := step.run(ctx, step.key)
+		if n > 0 {
+			s.deps.Logger.InfoContext(ctx, "Sealed again with the newest key", slog.String("what", step.what), slog.Int("records", n), slog.Any("key", step.key))
+		}
+		if err != nil && ctx.Err() == nil {
+			s.deps.Logger.WarnContext(ctx, "Some values could not be sealed again; keep the old keys in the key file", slog.String("what", step.what), slog.Any("error", err))
+		}
 	}
 	return nil
 }

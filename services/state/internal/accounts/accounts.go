@@ -46,7 +46,9 @@ type Keeper struct {
 }
 
 // GiveBack sets what gives a removed account's grant back to Google. It is called before the keeper is used.
-func (k *Keeper) GiveBack(revoke func(ctx context.Context, refreshToken string) error) { k.revoke = revoke }
+func (k *Keeper) GiveBack(revoke func(ctx context.Context, refreshToken string) error) {
+	k.revoke = revoke
+}
 
 // New makes a keeper over the registry. key is the account key; tokenURL is the token endpoint of OAuth accounts that
 // are connected without naming one, Google's own when empty.

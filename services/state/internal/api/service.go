@@ -21,21 +21,9 @@ import (
 	"github.com/calferry/calferry/services/state/internal/health"
 	"github.com/calferry/calferry/services/state/internal/healthbook"
 	"github.com/calferry/calferry/services/state/internal/holds"
+	"github.com/calferry/calferry/services/state/internal/oauth"
 	"github.com/calferry/calferry/services/state/internal/turns"
 )
-
-// Calendar is what Google tells about a calendar.
-type Calendar struct {
-	// ID is the calendar's own id, never "primary".
-	ID       string
-	TimeZone string
-	Writable bool
-}
-
-// Calendars asks Google about calendars. Its errors are those of pkg/gcal.
-type Calendars interface {
-	Look(ctx context.Context, account, calendarID string) (Calendar, error)
-}
 
 // Parts are what the service works with. All are needed, but for FeedKey, without which feeds cannot be stored.
 type Parts struct {
@@ -47,7 +35,10 @@ type Parts struct {
 	Accounts  *accounts.Keeper
 	Turns     *turns.Keeper
 	Calendars Calendars
-	Feeds     Feeds
+	Consents  *oauth.Flow
+	// Check asks Google whether it takes a credential that is not stored yet; its errors are those of pkg/gcal.
+	Check func(ctx context.Context, record *calferryv1.Account, credential *calferryv1.Credential) error
+	Feeds Feeds
 	// Fetches and Changes are counted, not worked on.
 	Fetches, Changes Queue
 	JetStream        jetstream.JetStream
@@ -78,14 +69,6 @@ func Status(row board.Row) *calferryv1.SubscriptionStatus {
 		Account: s.GetTarget().GetAccount(), CalendarId: s.GetTarget().GetCalendarId(),
 		CalendarTimeZone: s.GetCalendarTimeZone(), Options: s.GetOptions(), Interval: s.GetInterval(),
 		Health: health.Shown(row.Health, s.GetState()), CreatedAt: s.GetCreatedAt(), Live: row.Counts(),
-	}
-}
-
-// AccountStatus is an account as people may see it.
-func AccountStatus(a *calferryv1.Account) *calferryv1.AccountStatus {
-	return &calferryv1.AccountStatus{
-		Id: a.GetId(), Kind: a.GetKind(), State: a.GetState(), Email: a.GetEmail(), Project: a.GetProject(),
-		Scopes: a.GetScopes(), ConnectedAt: a.GetConnectedAt(), Reason: a.GetReason(),
 	}
 }
 

@@ -40,7 +40,7 @@ func New(reg *registry.Registry, keeper *accounts.Keeper, transport http.RoundTr
 		Help: "Access tokens asked of the broker (asked), those of them that it could not even try for (unknown account, " +
 			"unreadable credential), and credentials that Google refused for good (revoked, operator).",
 	}, []string{"result"})}
-	return tokens.NewBroker(source, tokens.BrokerConfig{Transport: transport, OnRefused: source.refused, Logger: log, Now: now})
+	return tokens.NewBroker(source, tokens.BrokerConfig{Transport: transport, OnRefused: source.refused, OnRotated: keeper.Rotated, Logger: log, Now: now})
 }
 
 // Credential returns an account and its opened credential, or tokens.ErrUnknownAccount.

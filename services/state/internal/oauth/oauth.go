@@ -148,3 +148,13 @@ func (f *Flow) library(c Client, redirect string, scopes []string) *oauth2.Confi
 		Endpoint: oauth2.Endpoint{AuthURL: f.cfg.AuthURL, TokenURL: f.cfg.TokenURL, AuthStyle: oauth2.AuthStyleInParams},
 	}
 }
+
+// ClientOf returns the name of the client of that Google project, empty when there is none.
+func (f *Flow) ClientOf(project string) string {
+	for _, c := range f.cfg.Clients {
+		if prefix, _, found := strings.Cut(c.ID, "-"); found && prefix == project {
+			return c.Name
+		}
+	}
+	return ""
+}
