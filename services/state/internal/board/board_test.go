@@ -50,6 +50,8 @@ func TestRowsStayInOrderThroughChanges(t *testing.T) {
 	require.Equal(t, []string{"Apple", "apple", "Fig", "zucchini"}, names(b.Rows()))
 
 	rows := b.Rows()
+	rows[0], rows = Row{}, b.Rows()
+	require.Equal(t, "Apple", rows[0].Subscription.GetName(), "what a reader does to its rows is its own affair")
 	require.Equal(t, rows, After(rows, ""))
 	require.Equal(t, []string{"Fig", "zucchini"}, names(After(rows, rows[1].Position())))
 	require.Equal(t, []string{"Fig", "zucchini"}, names(After(rows, "apple\x00id9")), "a row that went away is no obstacle")
@@ -69,7 +71,9 @@ func TestReadersShareOneCopyUntilSomethingChanges(t *testing.T) {
 	}
 	before := b.Rows()
 	for range 20 {
-		b.Rows()
+		for row := range b.All() {
+			require.NotNil(t, row.Subscription)
+		}
 	}
 	require.Equal(t, 1, b.copies)
 	b.setHealth("id7", &calferryv1.Health{Sync: 3}, 100)

@@ -1,6 +1,7 @@
 package board
 
 import (
+	"iter"
 	"slices"
 	"strings"
 )
@@ -52,9 +53,13 @@ func (x *index) find(position string) (int, bool) {
 	return slices.BinarySearchFunc(x.order, position, func(r *Row, p string) int { return strings.Compare(r.position, p) })
 }
 
-// Rows returns all subscriptions, by name and id. The slice is shared: it must not be changed. While nothing changes,
-// asking again costs nothing.
-func (b *Board) Rows() []Row {
+// Rows returns all subscriptions, in the order of their positions. The slice is the caller's own.
+func (b *Board) Rows() []Row { return slices.Clone(b.shared()) }
+
+// All yields what Rows returns without making a slice of it: while nothing changes, walking again copies nothing.
+func (b *Board) All() iter.Seq[Row] { return slices.Values(b.shared()) }
+
+func (b *Board) shared() []Row {
 	b.mu.RLock()
 	shown := b.index.shown
 	b.mu.RUnlock()

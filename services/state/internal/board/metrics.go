@@ -48,7 +48,7 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	var deferred, held uint64
 	var oldest time.Duration
 	var throttled uint32
-	for _, row := range m.board.Rows() {
+	for row := range m.board.All() {
 		h := health.Shown(row.Health, row.Subscription.GetState())
 		byStatus[h.GetStatus()]++
 		held += uint64(h.GetHeld())
