@@ -98,7 +98,7 @@ func reports() asset {
 func audit() asset {
 	s := stream(StreamAudit, PrefixAudit+".*", "The newest actions that people took")
 	s.Retention = jetstream.LimitsPolicy
-	s.MaxMsgs = auditEntries
+	s.MaxMsgs, s.MaxMsgsPerSubject = auditEntries, unlimited
 	return asset{name: StreamAudit, kind: "stream", stream: s}
 }
 
