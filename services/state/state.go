@@ -184,7 +184,7 @@ func (s *Service) open(ctx context.Context) error {
 	}
 	s.handler, err = s.routes(api.New(api.Parts{
 		Board: s.board, Registry: reg, Ledger: store, Book: s.book, Holds: s.holds, Accounts: keeper, Turns: s.turns,
-		Calendars: calendars.New(client, reg, keeper, d.Logger), Consents: flow, Check: s.broker.Check, Feeds: feeds, Fetches: fetches, Changes: changes, JetStream: s.js, FeedKey: d.FeedKey,
+		Calendars: calendars.New(client, reg, keeper, d.Logger), Consents: flow, ExternalURL: s.cfg.ExternalURL, Check: s.broker.Check, Feeds: feeds, Fetches: fetches, Changes: changes, JetStream: s.js, FeedKey: d.FeedKey,
 		LocalFeeds: s.cfg.LocalFeeds, Log: d.Logger, Now: d.Now,
 	}))
 	return err

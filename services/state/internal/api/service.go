@@ -36,6 +36,8 @@ type Parts struct {
 	Turns     *turns.Keeper
 	Calendars Calendars
 	Consents  *oauth.Flow
+	// ExternalURL is scheme and host by which browsers reach the console, where it is known.
+	ExternalURL string
 	// Check asks Google whether it takes a credential that is not stored yet; its errors are those of pkg/gcal.
 	Check func(ctx context.Context, record *calferryv1.Account, credential *calferryv1.Credential) error
 	Feeds Feeds
