@@ -36,9 +36,13 @@ end
 function control.learn(lane, closed)
   local wrote, elapsed = lane.wrote, lane.spent + closed
   local accepted = wrote * 1e9 / elapsed
-  if lane.writes >= ENOUGH and lane.closures == 1 then
+  if lane.writes >= ENOUGH and lane.closures == 1 and lane.searching == 0 then
     -- One throttle, and the first probe passed: perhaps noise, so it costs a tenth at most.
     lane.pace = min(lane.pace, max(0.9 * lane.pace, accepted))
+  elseif lane.writes >= ENOUGH and lane.closures == 1 then
+    -- The same while the pace was doubling: a limit far more often than noise. What was accepted holds a full bucket,
+    -- so the true limit is a little lower; a pace that is too high meets it again soon.
+    lane.pace, lane.searching = min(0.99 * lane.pace, max(0.7 * lane.pace, 0.97 * accepted)), 0
   else
     local least = 0
     if lane.writes < ENOUGH then

@@ -26,10 +26,10 @@ func (r Run) Means(ctx context.Context, first uint64, seeds int) (Mean, error) {
 		}
 		mean.Took += result.Took / time.Duration(seeds)
 		mean.Optimum += result.Optimum / time.Duration(seeds)
-		mean.Slowdown += result.Slowdown() / float64(seeds)
 		mean.Rejected += result.RejectedPercent() / float64(seeds)
 		mean.Turns += float64(result.Turns) / float64(r.Writes) / float64(seeds)
 		mean.Calls += float64(result.Calls) / float64(r.Writes) / float64(seeds)
 	}
+	mean.Slowdown = mean.Took.Seconds() / mean.Optimum.Seconds()
 	return mean, nil
 }
