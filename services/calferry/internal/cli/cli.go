@@ -48,7 +48,9 @@ func (e *exitError) Unwrap() error { return e.err }
 // App is one run of the command line.
 type App struct {
 	Stdout, Stderr io.Writer
-	LookupEnv      func(string) (string, bool)
+	// Stdin answers questions, which are asked on a terminal only; it may be nil.
+	Stdin     io.Reader
+	LookupEnv func(string) (string, bool)
 	// Terminal tells whether stderr is one: progress lines are for people.
 	Terminal bool
 
@@ -59,7 +61,7 @@ type App struct {
 func Main(ctx context.Context, args []string) int {
 	redisconn.Quiet()
 	a := &App{
-		Stdout: os.Stdout, Stderr: os.Stderr, LookupEnv: os.LookupEnv,
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, LookupEnv: os.LookupEnv,
 		Terminal: telemetry.IsTerminal(os.Stderr),
 	}
 	return a.Run(ctx, args)
@@ -95,9 +97,11 @@ func (a *App) root() *cobra.Command {
 	root.PersistentFlags().StringVar(&a.configFile, "config", def, "YAML configuration file [CALFERRY_CONFIG]")
 	root.AddCommand(
 		a.upCommand(), a.syncCommand(), a.planCommand(), a.doctorCommand(), a.statusCommand(),
-		a.feedCommand(), a.accountCommand(), a.holdsCommand(),
+		a.feedCommand(), a.accountCommand(), a.holdsCommand(), a.quarantineCommand(),
+		a.repairCommand(), a.adoptCommand(), a.purgeCommand(), a.queueCommand(),
+		a.exportCommand(), a.importCommand(), a.alertsCommand(), a.auditCommand(),
 		a.serveCommand(), a.provisionCommand(), a.simulateCommand(),
-		a.keygenCommand(), a.configCommand(), a.versionCommand(),
+		a.keygenCommand(), a.configCommand(), a.versionCommand(), a.manCommand(),
 	)
 	return root
 }

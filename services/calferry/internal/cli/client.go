@@ -4,13 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"iter"
 	"net/http"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/calferry/calferry/pkg/config"
+	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
 	"github.com/calferry/calferry/proto/gen/calferry/v1/calferryv1connect"
 )
 
@@ -61,16 +67,147 @@ func (s clientSettings) explainAPI(err error) error {
 	if err == nil {
 		return nil
 	}
-	if c, ok := errors.AsType[*connect.Error](err); ok {
-		switch c.Code() {
-		case connect.CodeUnavailable:
-			return fmt.Errorf("no Calferry answers at %s: start one with `calferry up`, or name another with --server", s.Server)
-		case connect.CodeUnauthenticated:
-			return &exitError{exitAuth, errors.New("the server asks for its token: name its file with --auth-token-file")}
-		}
-		return errors.New(c.Message())
+	c, ok := errors.AsType[*connect.Error](err)
+	if !ok {
+		return err
 	}
-	return err
+	text := c.Message()
+	if hint := hintOf(c); hint != "" && !strings.Contains(text, hint) {
+		text += "; " + hint
+	}
+	switch c.Code() {
+	case connect.CodeUnavailable:
+		if !connect.IsWireError(c) {
+			return fmt.Errorf("no Calferry answers at %s: start one with `calferry up`, or name another with --server", s.Server)
+		}
+	case connect.CodeUnauthenticated:
+		return &exitError{exitAuth, errors.New("the server asks for its token: name its file with --auth-token-file")}
+	case connect.CodePermissionDenied:
+		return &exitError{exitAuth, errors.New(text)}
+	case connect.CodeUnimplemented:
+		return fmt.Errorf("the Calferry at %s does not know this: bring it to version %s", s.Server, version())
+	}
+	return errors.New(text)
+}
+
+// hintOf is what the server says a person can do.
+func hintOf(err *connect.Error) string {
+	for _, d := range err.Details() {
+		m, err := d.Value()
+		if info, ok := m.(*calferryv1.ErrorInfo); ok && err == nil {
+			return info.GetHint()
+		}
+	}
+	return ""
+}
+
+// call is one run of a command that asks a running Calferry.
+type call struct {
+	*App
+	calferryv1connect.CalferryServiceClient
+	server *clientSettings
+	args   []string
+	// json is set when the output is for a program.
+	json bool
+}
+
+// remote makes a command that asks a running Calferry. It has --json, and tells the API's errors as one line.
+func (a *App) remote(use, short string, args cobra.PositionalArgs, run func(context.Context, *call) error, more ...any) *cobra.Command {
+	server := &clientSettings{}
+	var asJSON *bool
+	cmd := a.command(use, short, args, append([]any{server}, more...), func(ctx context.Context, _ *env, args []string) error {
+		c := &call{App: a, CalferryServiceClient: server.client(), server: server, args: args, json: *asJSON}
+		return server.explainAPI(run(ctx, c))
+	})
+	asJSON = jsonFlag(cmd)
+	return cmd
+}
+
+// print writes m as JSON, or what for people says.
+func (c *call) print(m proto.Message, people func(w io.Writer)) error {
+	if c.json {
+		return c.writeProto(m)
+	}
+	w := tabwriter.NewWriter(c.Stdout, 0, 4, 2, ' ', 0)
+	people(w)
+	return w.Flush()
+}
+
+// subscription finds the one that is named by its id, or by a name that no other has.
+func (c *call) subscription(ctx context.Context, named string) (*calferryv1.SubscriptionStatus, error) {
+	res, err := c.GetSubscription(ctx, connect.NewRequest(&calferryv1.GetSubscriptionRequest{Id: named}))
+	if err == nil {
+		return res.Msg.GetSubscription(), nil
+	}
+	if code := connect.CodeOf(err); code != connect.CodeNotFound && code != connect.CodeInvalidArgument {
+		return nil, err
+	}
+	var found []*calferryv1.SubscriptionStatus
+	for s, err := range c.subscriptions(ctx, named) {
+		if err != nil {
+			return nil, err
+		}
+		if strings.EqualFold(s.GetName(), named) {
+			found = append(found, s)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return nil, fmt.Errorf("no subscription has the id or name %q: `calferry status` lists them", named)
+	}
+	return nil, fmt.Errorf("%d subscriptions are named %q: use the id, which `calferry status` shows", len(found), named)
+}
+
+// id is that of the subscription that the command's first argument names.
+func (c *call) id(ctx context.Context) (string, error) {
+	s, err := c.subscription(ctx, c.args[0])
+	return s.GetId(), err
+}
+
+// subscriptions are those that match a query, all of them when it is empty.
+func (c *call) subscriptions(ctx context.Context, query string) iter.Seq2[*calferryv1.SubscriptionStatus, error] {
+	return pages(func(token string) ([]*calferryv1.SubscriptionStatus, string, error) {
+		res, err := c.ListSubscriptions(ctx, connect.NewRequest(&calferryv1.ListSubscriptionsRequest{Query: query, PageSize: maxPage, PageToken: token}))
+		if err != nil {
+			return nil, "", err
+		}
+		return res.Msg.GetSubscriptions(), res.Msg.GetNextPageToken(), nil
+	})
+}
+
+// pages goes through a list of the API, page by page, until its end or the first error.
+func pages[T any](next func(token string) ([]T, string, error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for token := ""; ; {
+			items, after, err := next(token)
+			if err != nil {
+				yield(*new(T), err)
+				return
+			}
+			for _, item := range items {
+				if !yield(item, nil) {
+					return
+				}
+			}
+			if token = after; token == "" {
+				return
+			}
+		}
+	}
+}
+
+// collect reads a list to its end.
+func collect[T any](list iter.Seq2[T, error]) ([]T, error) {
+	var all []T
+	for item, err := range list {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, item)
+	}
+	return all, nil
 }
 
 // ago shows how long a moment is past, or how far ahead.

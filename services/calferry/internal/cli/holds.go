@@ -3,7 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
-	"text/tabwriter"
+	"io"
 	"time"
 
 	"connectrpc.com/connect"
@@ -15,49 +15,51 @@ import (
 func (a *App) holdsCommand() *cobra.Command {
 	return group("holds", "Show and decide deletes that look like an accident of a feed",
 		a.holdsListCommand(),
-		a.holdsDecide("approve ID", "Delete the held events", calferryv1.HoldDecision_HOLD_DECISION_APPROVE),
-		a.holdsDecide("discard ID", "Keep the held events", calferryv1.HoldDecision_HOLD_DECISION_DISCARD))
+		a.holdsDecide("approve", "Delete the held events", calferryv1.HoldDecision_HOLD_DECISION_APPROVE),
+		a.holdsDecide("discard", "Keep the held events", calferryv1.HoldDecision_HOLD_DECISION_DISCARD))
 }
 
 func (a *App) holdsListCommand() *cobra.Command {
-	server := &clientSettings{}
-	var asJSON *bool
-	cmd := a.command("list", "List held deletes", cobra.NoArgs, []any{server},
-		func(ctx context.Context, _ *env, _ []string) error {
-			res, err := server.client().ListHolds(ctx, connect.NewRequest(&calferryv1.ListHoldsRequest{}))
+	return a.remote("list", "List held deletes", cobra.NoArgs, func(ctx context.Context, c *call) error {
+		holds, err := collect(pages(func(token string) ([]*calferryv1.Hold, string, error) {
+			res, err := c.ListHolds(ctx, connect.NewRequest(&calferryv1.ListHoldsRequest{PageSize: maxPage, PageToken: token}))
 			if err != nil {
-				return server.explainAPI(err)
+				return nil, "", err
 			}
-			if *asJSON {
-				return a.writeProto(res.Msg)
-			}
-			if len(res.Msg.GetHolds()) == 0 {
-				_, err := fmt.Fprintln(a.Stdout, "Nothing is held.")
-				return err
+			return res.Msg.GetHolds(), res.Msg.GetNextPageToken(), nil
+		}))
+		if err != nil {
+			return err
+		}
+		return c.print(&calferryv1.ListHoldsResponse{Holds: holds}, func(w io.Writer) {
+			if len(holds) == 0 {
+				_, _ = fmt.Fprintln(w, "Nothing is held.")
+				return
 			}
 			now := time.Now()
-			w := tabwriter.NewWriter(a.Stdout, 0, 4, 2, ' ', 0)
-			_, _ = fmt.Fprintln(w, "SUBSCRIPTION\tEVENT\tMISSING SINCE\tFETCHES")
-			for _, h := range res.Msg.GetHolds() {
+			row(w, "SUBSCRIPTION", "NAME", "EVENT", "MISSING SINCE", "FETCHES", "KEY")
+			for _, h := range holds {
 				for _, ev := range h.GetEvents() {
-					_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%d\n", h.GetSubscription(), ev.GetTitle(), ago(ev.GetSince().AsTime(), now), ev.GetFetches())
+					row(w, h.GetSubscription(), h.GetSubscriptionName(), ev.GetTitle(), ago(ev.GetSince().AsTime(), now), ev.GetFetches(), ev.GetKey())
 				}
 			}
-			return w.Flush()
 		})
-	asJSON = jsonFlag(cmd)
-	return cmd
+	})
 }
 
-func (a *App) holdsDecide(use, short string, decision calferryv1.HoldDecision) *cobra.Command {
-	server := &clientSettings{}
-	return a.command(use, short, cobra.ExactArgs(1), []any{server},
-		func(ctx context.Context, _ *env, args []string) error {
-			res, err := server.client().DecideHold(ctx, connect.NewRequest(&calferryv1.DecideHoldRequest{Subscription: args[0], Decision: decision}))
-			if err != nil {
-				return server.explainAPI(err)
-			}
-			_, err = fmt.Fprintf(a.Stdout, "%d events decided\n", res.Msg.GetDecided())
+func (a *App) holdsDecide(verb, short string, decision calferryv1.HoldDecision) *cobra.Command {
+	var keys *[]string
+	cmd := a.remote(verb+" SUBSCRIPTION", short, cobra.ExactArgs(1), func(ctx context.Context, c *call) error {
+		id, err := c.id(ctx)
+		if err != nil {
 			return err
-		})
+		}
+		res, err := c.DecideHold(ctx, connect.NewRequest(&calferryv1.DecideHoldRequest{Subscription: id, Decision: decision, Keys: *keys}))
+		if err != nil {
+			return err
+		}
+		return c.print(res.Msg, func(w io.Writer) { _, _ = fmt.Fprintf(w, "%d events decided\n", res.Msg.GetDecided()) })
+	})
+	keys = cmd.Flags().StringArray("key", nil, "only the event with this key; repeatable")
+	return cmd
 }

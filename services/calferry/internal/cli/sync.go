@@ -10,6 +10,7 @@ import (
 
 	"github.com/calferry/calferry/pkg/config"
 	"github.com/calferry/calferry/pkg/gcal"
+	"github.com/calferry/calferry/pkg/plan"
 	"github.com/calferry/calferry/services/calferry/internal/datadir"
 	"github.com/calferry/calferry/services/calferry/internal/embedredis"
 	"github.com/calferry/calferry/services/calferry/internal/oneshot"
@@ -50,6 +51,13 @@ func (a *App) syncCommand() *cobra.Command {
 		func(ctx context.Context, e *env, args []string) error {
 			req := oneshot.Request{
 				Feed: args[0], Calendar: *calendar, Endpoint: google.Endpoint, Token: cfg.Token.Reveal(), Zone: string(zone),
+			}
+			req.Check = func(ctx context.Context) error {
+				p, err := readPlan(ctx, *fetch, req.Feed, plan.Settings{CalendarZone: "UTC", Now: now.clock()()})
+				if err == nil && p.Action == plan.Reject {
+					err = rejected(p)
+				}
+				return err
 			}
 			if err := checkSync(ctx, req, *fetch); err != nil {
 				return err

@@ -230,7 +230,7 @@ func TestSyncOfAFeedThatCannotBeRead(t *testing.T) {
 			if r.stdout != "" {
 				require.Equal(t, "feed-error", res.State)
 			}
-			require.Zero(t, g.writes())
+			require.Empty(t, g.sim.Log(), "Google is not asked about a calendar for a feed that cannot be read")
 
 			plan := run(t, "plan", c.feed, "--json")
 			require.Equal(t, exitFeed, plan.code, "plan says the same: %s", plan.stderr)

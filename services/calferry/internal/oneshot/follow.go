@@ -164,11 +164,7 @@ func (f *follower) progress(ctx context.Context) {
 
 // result sums the sync up. The counts are the ledger's, which are saved with the work itself.
 func (f *follower) result(ctx context.Context, state State, problem string) (*Result, error) {
-	res := &Result{State: state, Status: "ACTIVE", Error: problem, Warnings: []string{}, Quarantined: []QuarantinedKey{}}
-	switch state {
-	case AuthFailed, CalendarFailed, FeedFailed, Failed:
-		res.Status = "ERROR"
-	}
+	res := newResult(state, problem)
 	if f.sync == nil {
 		return res, nil
 	}

@@ -6,6 +6,7 @@ package oneshot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -30,7 +31,16 @@ type Request struct {
 	// Zone of the calendar; asked of Google once when empty.
 	Zone    string
 	Options *calferryv1.Options
+	// Check reads the feed before Google is asked for the calendar of a new subscription: a feed that cannot be
+	// read costs no request, and what is told is that. Nil checks nothing.
+	Check func(context.Context) error
 }
+
+// feedError is the answer of a Request's Check.
+type feedError struct{ err error }
+
+func (e *feedError) Error() string { return e.err.Error() }
+func (e *feedError) Unwrap() error { return e.err }
 
 // Runner runs a Request over a stack whose services are running.
 type Runner struct {
@@ -51,7 +61,12 @@ func (r Request) account() string { return streams.Token("oneshot account\x00" +
 // not be looked up.
 func (r *Runner) Run(ctx context.Context, req Request) (*Result, error) {
 	begin := time.Now()
-	if err := r.enrol(ctx, req); err != nil {
+	switch err := r.enrol(ctx, req); {
+	case errors.As(err, new(*feedError)):
+		res := newResult(FeedFailed, err.Error())
+		res.DurationSeconds = time.Since(begin).Seconds()
+		return res, nil
+	case err != nil:
 		return nil, err
 	}
 	f, err := r.follow(req.ID())
@@ -105,6 +120,11 @@ func (r *Runner) rest(ctx context.Context, req Request) error {
 func (r *Runner) zone(ctx context.Context, req Request) (string, error) {
 	if req.Zone != "" {
 		return req.Zone, nil
+	}
+	if req.Check != nil {
+		if err := req.Check(ctx); err != nil {
+			return "", &feedError{err}
+		}
 	}
 	client, err := gcal.New(gcal.Config{Endpoint: req.Endpoint, OnRequest: func(string, int) { r.asked++ }}, r.Stack.State.Broker())
 	if err != nil {

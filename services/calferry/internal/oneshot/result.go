@@ -79,6 +79,15 @@ func (p Progress) Left(now time.Time) time.Duration {
 	return d
 }
 
+func newResult(state State, problem string) *Result {
+	res := &Result{State: state, Status: "ACTIVE", Error: problem, Warnings: []string{}, Quarantined: []QuarantinedKey{}}
+	switch state {
+	case AuthFailed, CalendarFailed, FeedFailed, Failed:
+		res.Status = "ERROR"
+	}
+	return res
+}
+
 func (r *Result) count(c *calferryv1.Counts) {
 	r.Created, r.Updated, r.Deleted = int(c.GetCreated()), int(c.GetUpdated()), int(c.GetDeleted())
 	r.Throttled, r.Deferred = int(c.GetThrottled()), int(c.GetDeferred())

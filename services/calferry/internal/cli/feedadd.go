@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/calferry/calferry/pkg/config"
+	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
+)
+
+type feedSecrets struct {
+	Password    config.Secret `flag:"feed-password" file:"feed_password" help:"password for the feed's server"`
+	Bearer      config.Secret `flag:"feed-bearer" file:"feed_bearer" help:"bearer token for the feed's server"`
+	HeaderValue config.Secret `flag:"feed-header-value" file:"feed_header_value" help:"value of the header that --feed-header names"`
+}
+
+// sourceFlags say how a feed is read.
+type sourceFlags struct {
+	secrets      feedSecrets
+	user, header string
+}
+
+func (f *sourceFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.user, "feed-user", "", "user name for the feed's server")
+	cmd.Flags().StringVar(&f.header, "feed-header", "", "name of a header that the feed's server wants")
+}
+
+func (f *sourceFlags) given() bool {
+	return f.user != "" || f.header != "" || f.secrets != feedSecrets{}
+}
+
+func (f *sourceFlags) source(address string) *calferryv1.FeedSource {
+	return &calferryv1.FeedSource{
+		Url: address, User: f.user, Password: f.secrets.Password.Reveal(), Bearer: f.secrets.Bearer.Reveal(),
+		HeaderName: f.header, HeaderValue: f.secrets.HeaderValue.Reveal(),
+	}
+}
+
+func (a *App) feedAddCommand() *cobra.Command {
+	source := &sourceFlags{}
+	var options *optionFlags
+	var name, account, calendar *string
+	var interval *time.Duration
+	var yes *bool
+	cmd := a.remote("add ADDRESS", "Subscribe a calendar to a feed, after a look at what it would write", cobra.ExactArgs(1),
+		func(ctx context.Context, c *call) error {
+			if *account == "" || *calendar == "" {
+				return errors.New("name the account with --account and the calendar with --calendar; `calferry account list` shows the accounts")
+			}
+			shaped, err := options.apply(nil)
+			if err != nil {
+				return err
+			}
+			req := &calferryv1.CreateSubscriptionRequest{
+				Name: *name, Account: *account, CalendarId: *calendar, Feed: source.source(c.args[0]), Options: shaped,
+			}
+			if *interval > 0 {
+				req.Interval = durationpb.New(*interval)
+			}
+			if !*yes {
+				if err := c.preview(ctx, req); err != nil {
+					return err
+				}
+			}
+			s, err := statusOf(c.CreateSubscription(ctx, connect.NewRequest(req)))
+			if err != nil {
+				return err
+			}
+			return c.print(s, func(w io.Writer) { _, _ = fmt.Fprintln(w, s.GetId()) })
+		}, &source.secrets)
+	name = cmd.Flags().String("name", "", "name to show")
+	account = cmd.Flags().String("account", "", "id of the account to write as")
+	calendar = cmd.Flags().String("calendar", "", "id of the Google calendar")
+	interval = cmd.Flags().Duration("interval", 0, "time between two reads; the feed's own wish when not given")
+	yes = cmd.Flags().BoolP("yes", "y", false, "subscribe without a preview")
+	source.add(cmd)
+	options = addOptionFlags(cmd)
+	return cmd
+}
+
+// preview shows on stderr what the first sync would write, and asks whether to go on.
+func (c *call) preview(ctx context.Context, req *calferryv1.CreateSubscriptionRequest) error {
+	const shown = 10
+	res, err := c.PlanSubscription(ctx, connect.NewRequest(&calferryv1.PlanSubscriptionRequest{
+		Feed: req.GetFeed(), Options: req.GetOptions(), CalendarTimeZone: req.GetCalendarTimeZone(), MaxEvents: shown,
+	}))
+	if err != nil {
+		return err
+	}
+	p := res.Msg
+	if p.GetFeedAction() == "reject" {
+		return &exitError{exitFeed, errors.New("the feed is no calendar: " + p.GetReason())}
+	}
+	showPlan(c.Stderr, p)
+	return c.confirm(false, fmt.Sprintf("The first sync would write %d events into %s; subscribe?", p.GetCreates(), req.GetCalendarId()))
+}
+
+// showPlan lists the soonest events of a plan and what the reader had to say.
+func showPlan(to io.Writer, p *calferryv1.PlanSubscriptionResponse) {
+	w := columns(to)
+	row(w, "START", "TITLE", "REPEATS")
+	for _, ev := range p.GetSample() {
+		start := ev.GetStart()
+		if ev.GetTimeZone() != "" {
+			start += " " + ev.GetTimeZone()
+		}
+		repeats := ""
+		if len(ev.GetRecurrence()) > 0 {
+			repeats = ev.GetRecurrence()[0]
+		}
+		row(w, start, ev.GetTitle(), repeats)
+	}
+	_ = w.Flush() // a terminal that is gone is found out by the next write
+	if more := int(p.GetEvents()) - len(p.GetSample()); more > 0 {
+		_, _ = fmt.Fprintf(to, "and %d more\n", more)
+	}
+	for _, n := range p.GetNotes() {
+		_, _ = fmt.Fprintln(to, n)
+	}
+	_, _ = fmt.Fprintf(to, "%d events read, %d skipped\n", p.GetRead(), p.GetSkipped())
+}
