@@ -77,3 +77,28 @@ func (h *Head) ClearIntent(key, token string) bool {
 	h.Intents = slices.Delete(h.Intents, i, i+1)
 	return true
 }
+
+// RenameIntents gives intents that stand under an old key of renamed the new one. Of two that meet, the kinds are
+// merged and the later one's token counts.
+func (h *Head) RenameIntents(renamed map[string]string) {
+	var kept []*calferryv1.Intent
+	for _, in := range h.GetIntents() {
+		if key := renamed[in.GetKey()]; key != "" {
+			in = proto.CloneOf(in)
+			in.Key = key
+		}
+		i := slices.IndexFunc(kept, func(other *calferryv1.Intent) bool { return other.GetKey() == in.GetKey() })
+		if i < 0 {
+			kept = append(kept, in)
+			continue
+		}
+		older, newer := kept[i], in
+		if newer.GetAt().AsTime().Before(older.GetAt().AsTime()) {
+			older, newer = newer, older
+		}
+		newer = proto.CloneOf(newer)
+		newer.Upsert, newer.Delete = newer.GetUpsert() || older.GetUpsert(), newer.GetDelete() || older.GetDelete()
+		kept[i] = newer
+	}
+	h.Intents = kept
+}

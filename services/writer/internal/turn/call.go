@@ -91,8 +91,19 @@ func (t *turn) onResult(r result) error {
 // throttled: nothing was done, and the key is as it was.
 func (t *turn) throttled(r result) {
 	t.throttles++
+	scope := t.countThrottle(r.failed)
+	status := t.report(r.slot.grant, pace.OutcomeThrottled, scope, r.failed.RetryAfter)
+	// Decided by how long the gate was closed for, not by what is left of that when the next key asks: that depends on how
+	// fast this machine is. A usage limit stops creates alone.
+	if scope != pace.ScopeUsage && status.GateFor >= t.w.cfg.Patience {
+		t.end(ending{verb: again, delay: status.GateFor, class: calferryv1.ErrorClass_ERROR_CLASS_THROTTLED, deferred: true})
+	}
+}
+
+// countThrottle counts an answer that said "later" by the scope that it named.
+func (t *turn) countThrottle(failed *gcal.Error) pace.Scope {
 	t.tally.delta.Throttled++
-	scope := pace.Scope(r.failed.Scope)
+	scope := pace.Scope(failed.Scope)
 	switch scope {
 	case pace.ScopeUser:
 		t.tally.throttles.User++
@@ -105,24 +116,27 @@ func (t *turn) throttled(r result) {
 		t.tally.throttles.Calendar++
 	}
 	t.w.deps.Meter.throttled.WithLabelValues(string(scope)).Inc()
-	status := t.report(r.slot.grant, pace.OutcomeThrottled, scope, r.failed.RetryAfter)
-	// Decided by how long the gate was closed for, not by what is left of that when the next key asks: that depends on how
-	// fast this machine is. A usage limit stops creates alone.
-	if scope != pace.ScopeUsage && status.GateFor >= t.w.cfg.Patience {
-		t.end(ending{verb: again, delay: status.GateFor, class: calferryv1.ErrorClass_ERROR_CLASS_THROTTLED, deferred: true})
-	}
+	return scope
 }
 
 // failed: a fault of Google's, or one that somebody has to mend.
 func (t *turn) failed(r result) {
-	switch class := errorClass(r.failed); class {
+	if !t.faulty(r.failed) {
+		t.fault(r)
+	}
+}
+
+// faulty ends the turn on a failure that concerns all requests, and tells whether it is one.
+func (t *turn) faulty(failed *gcal.Error) bool {
+	switch class := errorClass(failed); class {
 	case calferryv1.ErrorClass_ERROR_CLASS_AUTH_REVOKED,
 		calferryv1.ErrorClass_ERROR_CLASS_CALENDAR_GONE,
 		calferryv1.ErrorClass_ERROR_CLASS_CALENDAR_READ_ONLY:
-		t.end(ending{verb: again, delay: jitter(afterUser), class: class, err: r.failed})
+		t.end(ending{verb: again, delay: jitter(afterUser), class: class, err: failed})
 	case calferryv1.ErrorClass_ERROR_CLASS_OPERATOR:
-		t.end(ending{verb: again, delay: backoff(t.in.Tries), class: class, err: r.failed})
+		t.end(ending{verb: again, delay: backoff(t.in.Tries), class: class, err: failed})
 	default:
-		t.fault(r)
+		return false
 	}
+	return true
 }

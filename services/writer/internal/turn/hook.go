@@ -35,6 +35,12 @@ const (
 	StepSave Step = "save"
 	// StepClear: intents were cleared at the end of the turn.
 	StepClear Step = "clear"
+	// StepListed: a repair has listed the calendar's events.
+	StepListed Step = "listed"
+	// StepRebuilt: a repair has stored the pages that it made of them; the head does not name them yet.
+	StepRebuilt Step = "rebuilt"
+	// StepRepaired: the head names them.
+	StepRepaired Step = "repaired"
 	// StepLate: outcomes that could not be saved were noted as intents.
 	StepLate Step = "late"
 	// StepWake: the subscription's fetch was woken.

@@ -131,6 +131,7 @@ func (t *turn) rekey() error {
 		next := proto.CloneOf(e)
 		next.Key, next.IdKey = c.GetKey(), c.GetIdKey()
 		next.MasterKey, next.Instance = c.GetMasterKey(), c.GetInstance()
+		next.KeyHash, next.MasterKeyHash = nil, nil // it has a name now
 		moved = append(moved, next)
 	}
 	if t.head.GetPages() > 1 {

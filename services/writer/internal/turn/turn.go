@@ -76,11 +76,17 @@ func (w *Worker) Turn(stop context.Context, in Input) (workqueue.Result, error) 
 
 func (t *turn) run() (workqueue.Result, error) {
 	err := t.begin()
-	if err == nil && !t.final.set() {
-		err = t.work()
-	}
-	if err == nil && t.pages != nil {
-		err = t.settle()
+	switch {
+	case err != nil || t.pages == nil:
+	case t.repairs():
+		err = t.repair()
+	default:
+		if !t.final.set() {
+			err = t.work()
+		}
+		if err == nil {
+			err = t.settle()
+		}
 	}
 	if errors.Is(err, ErrAbandoned) {
 		return workqueue.Result{}, err
@@ -105,7 +111,7 @@ func (t *turn) begin() error {
 		return nil
 	}
 	t.cs = cs
-	if kind := cs.GetKind(); kind > calferryv1.ChangeSetKind_CHANGE_SET_KIND_SYNC {
+	if kind := cs.GetKind(); kind > calferryv1.ChangeSetKind_CHANGE_SET_KIND_REPAIR {
 		t.end(ending{
 			verb: again, delay: afterNewer, class: calferryv1.ErrorClass_ERROR_CLASS_INTERNAL,
 			err: fmt.Errorf("this version does no turns of kind %s: upgrade this process", kind),
@@ -135,7 +141,15 @@ func (t *turn) begin() error {
 	if err := t.step(StepPages, ""); err != nil {
 		return err
 	}
+	if t.repairs() {
+		return nil
+	}
 	return t.plan()
+}
+
+// repairs tells whether the turn rebuilds the ledger instead of writing.
+func (t *turn) repairs() bool {
+	return t.cs.GetKind() == calferryv1.ChangeSetKind_CHANGE_SET_KIND_REPAIR
 }
 
 // readHead reads the head and ends the turn when it is not that of our sync.
@@ -163,7 +177,7 @@ func (t *turn) readHead(step Step) error {
 		})
 	case sync > t.cs.GetSync():
 		t.end(ending{verb: done, moved: true})
-	case t.head.GetPages() == 0:
+	case t.head.GetPages() == 0 && !t.repairs():
 		t.end(ending{
 			verb: done, wake: true, class: calferryv1.ErrorClass_ERROR_CLASS_INTERNAL,
 			err: errors.New("the ledger has no pages for this subscription; the next fetch makes them"),

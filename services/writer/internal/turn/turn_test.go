@@ -433,7 +433,7 @@ func TestAnUnknownKindOfTurnStaysInTheQueue(t *testing.T) {
 	w.set("a", "A")
 	cs, err := w.fetch().swap()
 	require.NoError(t, err)
-	cs.Kind = calferryv1.ChangeSetKind_CHANGE_SET_KIND_REPAIR
+	cs.Kind = calferryv1.ChangeSetKind_CHANGE_SET_KIND_REPAIR + 1
 	res := w.run(w.encode(cs))
 	require.Equal(t, workqueue.VerbAgain, res.Verb())
 	require.GreaterOrEqual(t, res.Delay(), time.Minute)

@@ -3,6 +3,7 @@ package turn_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http/httptest"
 	"sync"
 	"sync/atomic"
@@ -198,6 +199,8 @@ type fetched struct {
 	head  *ledger.Head
 	pages *ledger.Pages
 	delta *plan.Delta
+	// recalled are the entries when a repair's have got their names.
+	recalled *plan.Recalled
 }
 
 // fetch reads head, pages and feed, as the fetcher does.
@@ -208,14 +211,18 @@ func (w *world) fetch() *fetched {
 	pages, err := w.store.Pages(w.ctx, sub, head)
 	require.NoError(w, err)
 	p := &plan.Plan{Action: plan.Apply, Complete: true}
-	view := plan.View{Entries: pages.ByKey(), Intents: head.OpenIntents(), Approved: map[string]bool{}}
 	for _, d := range w.feed {
 		p.Events = append(p.Events, d)
 	}
+	recalled := plan.Recall(p, pages.ByKey(), head.OpenIntents(), plan.Names{
+		KeyHash: gcal.KeyHash, EventID: func(idKey string, n uint32) string { return gcal.EventID(sub, idKey, n) },
+	})
+	head.RenameIntents(recalled.Renamed)
+	view := plan.View{Entries: recalled.Entries, Intents: head.OpenIntents(), Approved: map[string]bool{}}
 	for key := range view.Entries {
 		view.Approved[key] = true // nothing is held in these tests
 	}
-	return &fetched{w: w, head: head, pages: pages, delta: plan.Diff(p, view, plan.Settings{
+	return &fetched{w: w, head: head, pages: pages, recalled: recalled, delta: plan.Diff(p, view, plan.Settings{
 		CalendarZone: "Europe/Berlin", Now: w.now(), Options: w.options,
 	})}
 }
@@ -227,7 +234,12 @@ func (f *fetched) swap() (*calferryv1.ChangeSet, error) {
 	if f.delta.Empty() && len(f.head.GetIntents()) == 0 {
 		f.head.Settled = f.head.GetSync()
 	}
-	require.NoError(f.w, f.w.store.Repartition(f.w.ctx, f.head, f.pages, f.pages.Len()+len(f.delta.Changes)))
+	if room := f.pages.Len() + len(f.delta.Changes); f.recalled.Changed {
+		_, err := f.w.store.NewPages(f.w.ctx, sub, f.head, maps.Values(f.recalled.Entries), room)
+		require.NoError(f.w, err)
+	} else {
+		require.NoError(f.w, f.w.store.Repartition(f.w.ctx, f.head, f.pages, room))
+	}
 	if err := f.w.store.SwapHead(f.w.ctx, sub, f.head); err != nil {
 		return nil, err
 	}
