@@ -32,6 +32,11 @@ type Config struct {
 	UserUnitsPerMinute float64
 	// ProjectUnitsPerMinute is Google's quota for the whole project. Default 10,000.
 	ProjectUnitsPerMinute float64
+	// DayRequests is how many requests of the project are free in a Pacific day. Default 1,000,000.
+	DayRequests int
+	// DayShare is the part of them after which only requests that are not Far are granted, above 0 and at most 1.
+	// Default 0.9.
+	DayShare float64
 	// Share is the part of both quotas that Calferry uses, above 0 and at most 1. Default 0.95.
 	Share float64
 	// Lease is how long a lane stays with a turn that shows no sign of life. Every call of the turn
@@ -42,6 +47,8 @@ type Config struct {
 	// Controller searches the limit of a calendar. Default ControllerLane.
 	Controller Controller
 
+	// Now tells which Pacific day it is. Nothing else hangs on this clock: all times are by that of Redis. Default time.Now.
+	Now func() time.Time
 	// Metrics receives the calferry_pace_ metrics. Nil: none are registered.
 	Metrics prometheus.Registerer
 	// Logger is told when a gate closes or a lease is lost. Nil: silent.
@@ -55,9 +62,14 @@ func (c Config) WithDefaults() Config {
 	setDefault(&c.UserUnitsPerMinute, 600)
 	setDefault(&c.ProjectUnitsPerMinute, 10_000)
 	setDefault(&c.Share, 0.95)
+	setDefault(&c.DayRequests, 1_000_000)
+	setDefault(&c.DayShare, 0.9)
 	setDefault(&c.Lease, 30*time.Second)
 	setDefault(&c.CallTimeout, 2*time.Second)
 	setDefault(&c.Controller, ControllerLane)
+	if c.Now == nil {
+		c.Now = time.Now
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -84,10 +96,15 @@ func (c Config) Validate() error {
 	positive("UserUnitsPerMinute", c.UserUnitsPerMinute)
 	positive("ProjectUnitsPerMinute", c.ProjectUnitsPerMinute)
 	positive("Share", c.Share)
+	positive("DayRequests", float64(c.DayRequests))
+	positive("DayShare", c.DayShare)
 	positive("Lease", c.Lease.Seconds())
 	positive("CallTimeout", c.CallTimeout.Seconds())
 	if c.StartPace > c.MaxPace {
 		errs = append(errs, fmt.Errorf("StartPace %v is above MaxPace %v; lower the one or raise the other", c.StartPace, c.MaxPace))
+	}
+	if c.DayShare > 1 {
+		errs = append(errs, fmt.Errorf("DayShare is %v; set it to 1 or less", c.DayShare))
 	}
 	if c.Share > 1 {
 		errs = append(errs, fmt.Errorf("Share is %v; set it to 1 or less", c.Share))

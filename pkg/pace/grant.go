@@ -28,6 +28,8 @@ const (
 	// creates only: a turn that is told "later" for it goes on with updates and deletes. The wait is
 	// short while the probe of the account is out.
 	ScopeUsage Scope = "usage"
+	// ScopeDay is what the project may ask for in a Pacific day. It concerns requests that are Far only.
+	ScopeDay Scope = "day"
 	// ScopeProbe says that somebody's probe of a closed gate is still out.
 	ScopeProbe Scope = "probe"
 )
@@ -58,6 +60,9 @@ type Request struct {
 	Units int
 	// Create is set for an insert: creates stop when the account's usage limit is reached.
 	Create bool
+	// Far is set when the request can wait for days: it is not granted any more once Config.DayShare of the project's
+	// day is used, until the next day begins in America/Los_Angeles.
+	Far bool
 }
 
 // Grant is the answer to a Reserve.

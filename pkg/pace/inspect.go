@@ -15,6 +15,10 @@ type LaneState struct {
 	Waiting string
 	// Pace of the calendar in writes per second; 0 when nothing is known about the lane.
 	Pace float64
+	// Speed is how many writes per second the lane gets: its Pace, or less where it shares a quota with others.
+	Speed float64
+	// Budget of the lane's user and project.
+	Budget Budget
 	// The gates of the four limits.
 	Calendar, User, Project, Usage GateState
 }
@@ -36,7 +40,8 @@ func (p *Pacer) Inspect(ctx context.Context, lane Lane) (LaneState, error) {
 	if err := lane.Validate(); err != nil {
 		return LaneState{}, err
 	}
-	answer, err := p.run(ctx, p.scripts.inspect, lane)
+	begins, ends := p.day()
+	answer, err := p.run(ctx, p.scripts.inspect, lane, begins.UnixMicro(), ends.UnixMicro())
 	if err != nil {
 		return LaneState{}, err
 	}
@@ -55,8 +60,11 @@ func (p *Pacer) Inspect(ctx context.Context, lane Lane) (LaneState, error) {
 			Probing:   answer.text(at+3) == "1",
 		}
 	}
+	state.Speed = answer.pace(20)
+	state.Budget = p.budget(answer, 21, ends)
 	if answer.err != nil {
 		return LaneState{}, fmt.Errorf("pace inspect: %w: %w", ErrUnavailable, answer.err)
 	}
+	p.metrics.budget(lane.Project, state.Budget)
 	return state, nil
 }

@@ -42,9 +42,15 @@ func (l *Lease) Reserve(ctx context.Context, request Request) (Grant, error) {
 		return Grant{}, fmt.Errorf("reserve: a request of %d units; pass its cost, 1 or more", request.Units)
 	}
 	perUnit := func(perMinute float64) int64 { return int64(60e6 / (perMinute * p.cfg.Share)) }
+	begins, ends := p.day()
+	most := 0
+	if request.Far {
+		most = p.farRequests()
+	}
 	answer, err := l.call(ctx, p.scripts.reserve,
 		micros(p.cfg.Lease), request.Units, flag(request.Create),
-		perUnit(p.cfg.UserUnitsPerMinute), perUnit(p.cfg.ProjectUnitsPerMinute), millionths(p.cfg.MaxPace))
+		perUnit(p.cfg.UserUnitsPerMinute), perUnit(p.cfg.ProjectUnitsPerMinute), millionths(p.cfg.MaxPace),
+		begins.UnixMicro(), ends.UnixMicro(), most)
 	if err != nil {
 		return Grant{}, err
 	}

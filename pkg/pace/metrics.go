@@ -15,6 +15,10 @@ type metrics struct {
 	paces      prometheus.Histogram
 	seconds    *prometheus.HistogramVec
 	failures   *prometheus.CounterVec
+	today      *prometheus.GaugeVec
+	dayLimit   *prometheus.GaugeVec
+	minute     *prometheus.GaugeVec
+	nearTerm   *prometheus.GaugeVec
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -50,6 +54,22 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: "calferry_pace_redis_failures_total",
 			Help: "Calls of Redis that failed, by script.",
 		}, []string{"script"}),
+		today: with.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "calferry_budget_project_requests_today",
+			Help: "Requests of a project since midnight Pacific time, as of the last turn that asked. Every writer tells the same: take the maximum.",
+		}, []string{"project"}),
+		dayLimit: with.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "calferry_budget_project_requests_limit",
+			Help: "Requests that are free for a project in a day.",
+		}, []string{"project"}),
+		minute: with.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "calferry_budget_project_units_last_minute",
+			Help: "Units of a project's quota used in the last minute, as of the last turn that asked.",
+		}, []string{"project"}),
+		nearTerm: with.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "calferry_budget_near_term_only",
+			Help: "1 while only near-term events are written, because the project's share of the day is used up.",
+		}, []string{"project"}),
 	}
 }
 
@@ -58,4 +78,15 @@ func (m *metrics) call(script string, took time.Duration, err error) {
 	if err != nil {
 		m.failures.WithLabelValues(script).Inc()
 	}
+}
+
+func (m *metrics) budget(project string, b Budget) {
+	m.today.WithLabelValues(project).Set(float64(b.ProjectDay))
+	m.dayLimit.WithLabelValues(project).Set(float64(b.ProjectDayLimit))
+	m.minute.WithLabelValues(project).Set(float64(b.ProjectMinute))
+	nearTerm := 0.0
+	if b.NearTermOnly {
+		nearTerm = 1
+	}
+	m.nearTerm.WithLabelValues(project).Set(nearTerm)
 }

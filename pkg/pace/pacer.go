@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
+	_ "time/tzdata" // a Pacific day must not depend on what the machine has installed
 
 	"github.com/redis/go-redis/v9"
 )
@@ -15,6 +17,7 @@ type Pacer struct {
 	cfg     Config
 	scripts *scripts
 	metrics *metrics
+	pacific *time.Location
 }
 
 // New returns a Pacer on the client, which stays the caller's to close. It does not call Redis.
@@ -30,7 +33,13 @@ func New(client redis.UniversalClient, cfg Config) (*Pacer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Pacer{client: client, cfg: cfg, scripts: newScripts(texts), metrics: newMetrics(cfg.Metrics)}, nil
+	pacific, err := time.LoadLocation("America/Los_Angeles")
+	if err != nil {
+		return nil, fmt.Errorf("pace: load the zone in which Google counts days: %w", err)
+	}
+	return &Pacer{
+		client: client, cfg: cfg, scripts: newScripts(texts), metrics: newMetrics(cfg.Metrics), pacific: pacific,
+	}, nil
 }
 
 // Ping reports whether Redis answers, for readiness. The error is ErrUnavailable.

@@ -25,7 +25,12 @@ local GATE = {
 }
 
 -- A level is a quota whose size is known: a user's or a project's.
-local LEVEL = {'tat', 'express', unpack(GATE)}
+local LEVEL = {
+  'tat', 'express',
+  'minute', 'units', 'before',  -- minute that is counted, units asked for in it, and in the one before
+  'day', 'requests',            -- begin of the Pacific day that is counted, and requests in it
+  unpack(GATE),
+}
 
 local LANE = {
   'holder', 'lease',     -- turn that works the lane, and until when
@@ -38,6 +43,8 @@ local LANE = {
   'wrote1', 'spent1',    -- the same of the interval before
   'writes',              -- writes accepted since the gate opened, not aged
   'climb',               -- paced time since the gate opened, not aged
+  'beat',                -- usual time between two grants, pauses of a closed gate included; 0 unknown
+  'bound',               -- how often a level was the brake of late, in thousandths of the grants
   'uslot', 'uunits',     -- send time held at the user level, and what was charged for it
   'pslot', 'punits',     -- the same at the project level
   'fresh',               -- writes since the lane became active
@@ -81,6 +88,28 @@ local function read(key, fields)
   end
   write(key, fields, record)
   return read(key, fields)
+end
+
+-- roll moves a level's counts on to the present minute.
+local function roll(level)
+  local minute = math.floor(now / (60 * SEC))
+  if minute ~= level.minute then
+    level.before = minute == level.minute + 1 and level.units or 0
+    level.minute, level.units = minute, 0
+  end
+end
+
+-- today moves a level's count of a day on. The caller knows the zone: it gives the begin of its day and of the next,
+-- of which this clock may have reached the one and not the other. A day only ever ends for good.
+local function today(level, begins, ends)
+  local day = now < ends and begins or ends
+  if day > level.day then level.day, level.requests = day, 0 end
+end
+
+-- last_minute estimates the units of the last 60 s.
+local function last_minute(level)
+  roll(level)
+  return level.units + level.before * (1 - now % (60 * SEC) / (60 * SEC))
 end
 
 -- holds tells whether the turn still has the lane. A lease that ran out is lost even when nobody

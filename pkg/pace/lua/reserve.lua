@@ -4,10 +4,12 @@
 -- KEYS  1 lane  2 user  3 project  4 usage
 -- ARGV  1 turn  2 lease us  3 units of the request  4 '1' for a create
 --       5 us per unit of the user  6 us per unit of the project  7 fastest pace
+--       8 begin of the Pacific day, us  9 begin of the next one, us
+--       10 requests of the project's day after which this one waits for the next day, 0 for none
 -- returns {'go' | 'later', us to wait, scope, concurrency, pace, token} | {'lost'}; lost changes nothing
 --
--- scope says what holds a "later" back: calendar, user, project, usage, or probe while somebody's
--- probe is out. token goes back to report: the moment of the grant, then a letter for each gate
+-- scope says what holds a "later" back: calendar, user, project, usage, day, or probe while
+-- somebody's probe is out. token goes back to report: the moment of the grant, then a letter for each gate
 -- that this request probes (c calendar, u user, p project, x usage).
 
 local turn, units = ARGV[1], tonumber(ARGV[3])
@@ -31,6 +33,14 @@ if ARGV[4] == '1' then
   local gate, ask = gate_state(usage)
   if ask then return answer('later', ask, 'usage') end
   if gate == 'probe' then probes = probes .. 'x' end
+end
+
+-- The day comes next, for the same reason.
+local begins, ends, most = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
+if most > 0 and now < ends then
+  local project = read(KEYS[3], LEVEL)
+  today(project, begins, ends)
+  if project.requests >= most then return answer('later', ends, 'day') end
 end
 
 -- Calendar: the limit that is searched. Never reserved far ahead, because the pace may change.
@@ -90,6 +100,7 @@ if project_gate == 'probing' then return answer('later', project_at, 'probe') en
 if project_gate == 'shut' or project_at > now + AHEAD then return answer('later', project_at, 'project') end
 
 -- Granted.
+local paced_at = max(now, lane.tat)
 at = max(at, user_at, project_at)
 lane.uslot, lane.uunits, lane.pslot, lane.punits = 0, 0, 0, 0
 lane.fresh = lane.fresh + 1
@@ -97,14 +108,20 @@ if usage and usage.closed > 0 then
   usage.probe = now
   write(KEYS[4], GATE, usage)
 end
-if user.closed > 0 then
-  user.probe = now
-  write(KEYS[2], LEVEL, user)
+for i, l in ipairs({user, project}) do
+  if l.closed > 0 then l.probe = now end
+  roll(l)
+  today(l, begins, ends)
+  l.units, l.requests = l.units + units, l.requests + 1
+  write(KEYS[1 + i], LEVEL, l)
 end
-if project.closed > 0 then
-  project.probe = now
-  write(KEYS[3], LEVEL, project)
+
+-- What the lane gets in fact, for people: a calendar may share its user's quota with others.
+local beat = at - lane.last
+if lane.last > 0 and beat > 0 and beat < 120 * SEC then
+  lane.beat = lane.beat > 0 and lane.beat + (beat - lane.beat) / 30 or beat
 end
+lane.bound = lane.bound + ((at > paced_at and 1000 or 0) - lane.bound) / 30
 
 local spacing = 1e12 / lane.pace
 if calendar == 'probe' then

@@ -57,11 +57,14 @@ func (r Result) RejectedPercent() float64 { return 100 * float64(r.Rejected) / f
 func (r Run) Do(ctx context.Context) (Result, error) {
 	memory := pacetest.NewMemory()
 	defer func() { _ = memory.Close() }()
-	pacer, err := pace.New(memory, r.Pace)
+	var s *sim
+	cfg := r.Pace
+	cfg.Now = func() time.Time { return epoch.Add(s.now) }
+	pacer, err := pace.New(memory, cfg)
 	if err != nil {
 		return Result{}, err
 	}
-	s := &sim{
+	s = &sim{
 		ctx: ctx, pacer: pacer, memory: memory, noise: r.Model.Noise, user: userQuota(),
 		random:    rand.New(rand.NewPCG(r.Seed, 0x9e3779b97f4a7c15)),
 		lane:      pace.Lane{Project: "1", Calendar: "calendar", User: "user"},
