@@ -216,7 +216,11 @@ func (s *series) last() time.Time {
 func (s *series) coarse(from time.Time, left *effort) iter.Seq[time.Time] {
 	return func(yield func(time.Time) bool) {
 		start := s.jump(from)
-		options := s.rule.options(start.AddDate(ahead, 0, 0))
+		options := s.rule.options(s.weekStart(start).AddDate(ahead, 0, 0))
+		if len(s.rule.bySetPos) > 0 {
+			// Positions may name dates before the start, which do not count.
+			options.Count = 0
+		}
 		// Without an end the expander takes one 292 years after the start.
 		options.Until = time.Date(maxYear+1+ahead, 1, 1, 0, 0, 0, 0, time.UTC)
 		expander, err := rrule.NewRRule(options)
@@ -225,6 +229,7 @@ func (s *series) coarse(from time.Time, left *effort) iter.Seq[time.Time] {
 		}
 		next := expander.Iterator()
 		reached := start
+		counted := 0
 		for {
 			at, more := next()
 			if !more {
@@ -234,11 +239,24 @@ func (s *series) coarse(from time.Time, left *effort) iter.Seq[time.Time] {
 			at = at.AddDate(-ahead, 0, 0)
 			left.spend(reached, at)
 			reached = at
-			if !yield(at) {
+			if at.Before(start) {
+				continue
+			}
+			if counted++; s.rule.count > 0 && counted > s.rule.count || !yield(at) {
 				return
 			}
 		}
 	}
+}
+
+// weekStart is where the week of a start begins, for rules that name positions in a week: the expander
+// would count them from the start on.
+func (s *series) weekStart(start time.Time) time.Time {
+	if s.rule.freq != "WEEKLY" || len(s.rule.bySetPos) == 0 {
+		return start
+	}
+	first := max(weekdayNumber(s.rule.weekStart), 0)
+	return start.AddDate(0, 0, -(((int(start.Weekday())+6)%7 - first + 7) % 7))
 }
 
 // jump is a start from which the rule has the same instances after from as from its own: whole

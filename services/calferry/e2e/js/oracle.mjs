@@ -1,8 +1,8 @@
 // A second reader of feeds and rules, to compare Calferry's own with: ical.js.
 //
 //   node oracle.mjs events FILE...   the events of each feed, as JSON on stdout
-//   node oracle.mjs rules < RULES    the dates of each of [{start, rule, limit}], as JSON on stdout
-import { readFileSync } from 'node:fs'
+//   node oracle.mjs rules < RULES    the dates of each of [{start, rule, limit}], as a line of JSON on stdout each
+import { readFileSync, writeSync } from 'node:fs'
 import ICAL from 'ical.js'
 
 const [, , what, ...files] = process.argv
@@ -55,16 +55,18 @@ function eventsOf(file) {
 if (what === 'events') {
   print(files.map(eventsOf))
 } else if (what === 'rules') {
-  print(JSON.parse(readFileSync(0, 'utf8')).map(({ start, rule, limit }) => {
+  for (const { start, rule, limit } of JSON.parse(readFileSync(0, 'utf8'))) {
+    const dates = []
+    let error = ''
     try {
-      const dates = []
       const iterator = ICAL.Recur.fromString(rule).iterator(ICAL.Time.fromString(start))
       for (let next = iterator.next(); next && dates.length < limit; next = iterator.next()) dates.push(next.toString())
-      return { dates }
-    } catch (error) {
-      return { error: String(error) }
+    } catch (problem) {
+      error = String(problem)
     }
-  }))
+    // At once: some rules make ical.js run for ever, and then it matters which one.
+    writeSync(1, JSON.stringify({ dates, error }) + '\n')
+  }
 } else {
   console.error('usage: node oracle.mjs events FILE... | rules')
   process.exit(2)
