@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"runtime/metrics"
 	"testing"
 	"testing/iotest"
+	"time"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
@@ -13,7 +15,7 @@ import (
 	"github.com/calferry/calferry/pkg/ical"
 )
 
-// Whatever the bytes: reading ends, everything handed out is valid UTF-8 on one line, and it does not
+// Whatever the bytes: reading ends, in bounded memory, everything handed out is valid UTF-8 on one line, and it does not
 // matter in which pieces the bytes come.
 func FuzzReader(f *testing.F) {
 	for _, seed := range []string{
@@ -25,7 +27,12 @@ func FuzzReader(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
+		// A hang ends as a crash that names its input.
+		defer time.AfterFunc(20*time.Second, func() { panic("the reader hangs") }).Stop()
+		before := allocated()
 		whole, summary := drain(t, bytes.NewReader(data))
+		// Buffers and stocks of parts, and a bounded amount for each byte: two for its text, the rest for parts.
+		require.Less(t, allocated()-before, uint64(1<<20+500*len(data)), "bytes allocated")
 		pieces, again := drain(t, iotest.OneByteReader(bytes.NewReader(data)))
 		require.Equal(t, whole, pieces)
 		require.Equal(t, summary, again)
@@ -38,6 +45,13 @@ func FuzzReader(f *testing.F) {
 		}
 		require.Equal(t, events, summary.Events)
 	})
+}
+
+// allocated is what the process has allocated so far, in bytes.
+func allocated() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
 }
 
 func check(t *testing.T, component *ical.Component, depth int) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"runtime/metrics"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +16,7 @@ import (
 	"github.com/calferry/calferry/pkg/plan"
 )
 
-// Whatever the bytes: a plan is made in bounded time; its keys differ; its bodies are such as Google takes;
+// Whatever the bytes: a plan is made in bounded time and memory; its keys differ; its bodies are such as Google takes;
 // the same bytes give the same plan; and once it is written, nothing is left to write.
 func FuzzDesired(f *testing.F) {
 	files, err := filepath.Glob("testdata/cases/*.ics")
@@ -31,15 +32,24 @@ func FuzzDesired(f *testing.F) {
 		"BEGIN:VTIMEZONE\nTZID:x\nX-LIC-LOCATION:y\n" + berlinZone + "\nUID:1\nDTSTART;TZID=x:20260310T090000\nX-ALT-DESC;FMTTYPE=text/html:<b>x\nGEO:1;2",
 		"DTSTART:16010101\nRRULE:FREQ=YEARLY\n\nUID:1\nDTSTART:20260310\nDURATION:P1000000W\nDTEND:99990101",
 		"UID:1\nDTSTART:20260310\nRRULE:FREQ=WEEKLY;BYSETPOS=9;BYDAY=MO\nCATEGORIES:a\\,b,,\nBEGIN:VALARM\nTRIGGER:-P1W\nEND:VALARM",
+		oldRules + "UID:1\nDTSTART;TZID=Old:20260403T090000\nRRULE:FREQ=DAILY\nEXDATE:20260404T090000\n\nUID:1\nRECURRENCE-ID;TZID=Old:20260405T090000\nSUMMARY:x",
+		"UID:1\nDTSTART:20260131\nRRULE:RSCALE=GREGORIAN;SKIP=BACKWARD;FREQ=MONTHLY\nSUMMARY;ENCODING=QUOTED-PRINTABLE:=4=\n5\nSTYLED-DESCRIPTION;FMTTYPE=text/html:<a",
+		"UID:1\nDTSTART:20260316\n\nUID:1\nRECURRENCE-ID:20260316\nSTATUS:CANCELLED\n\n+METHOD:CANCEL\n\nUID:2\nRECURRENCE-ID:20260317",
+		"UID:1\nX-MICROSOFT-CDO-ALLDAYEVENT:TRUE\nDTSTART:20260309T230000Z\nDTEND:20260310T230000Z\nRRULE:FREQ=WEEKLY;BYDAY=MO,TU;BYSETPOS=-1;WKST=SU",
 	} {
 		f.Add([]byte(calendar(seed)))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
+		// A hang ends as a crash that names its input.
+		defer time.AfterFunc(40*time.Second, func() { panic("the mapper hangs") }).Stop()
 		s := settings()
 		began := time.Now()
+		before := allocated()
 		p, err := plan.Desired(bytes.NewReader(data), s)
 		require.NoError(t, err)
 		require.Less(t, time.Since(began), 20*time.Second)
+		// Some megabytes to begin with, and lists of dates for each event: far less than a feed could ask for.
+		require.Less(t, allocated()-before, uint64(64<<20+20_000*len(data)), "bytes allocated")
 		keys := map[string]bool{}
 		for i := range p.Events {
 			d := &p.Events[i]
@@ -64,6 +74,13 @@ func FuzzDesired(f *testing.F) {
 		w.apply(first.Changes, func() outcome { return done })
 		require.Empty(t, plan.Diff(p, w.view(), s).Changes)
 	})
+}
+
+// allocated is what the process has allocated so far, in bytes.
+func allocated() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
 }
 
 func checkBody(t *testing.T, b *event.Body) {
