@@ -58,6 +58,15 @@ func parseFeed(in *calferryv1.FeedSource, local bool) (parsedFeed, error) {
 	return parsedFeed{source: source, label: path.Base(u.Path), local: true}, nil
 }
 
+// FeedLabel is what may be shown of a feed; empty when its address cannot be used.
+func FeedLabel(in *calferryv1.FeedSource) string {
+	parsed, err := parseFeed(in, true)
+	if err != nil {
+		return ""
+	}
+	return parsed.label
+}
+
 // urlLabel is the host and, unless it may be a key, the last element of the path.
 func urlLabel(u *url.URL) string {
 	host := strings.ToLower(u.Hostname())

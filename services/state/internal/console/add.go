@@ -1,50 +1,195 @@
 package console
 
 import (
+	"cmp"
 	"net/http"
-	"net/url"
 	"strings"
 
 	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
+	"github.com/calferry/calferry/services/state/internal/api"
 )
 
-// addPage keeps what was typed, but for the password, when the form is shown again.
+// maxList is how many accounts or calendars a form offers.
+const maxList = 500
+
+// newCalendar is the choice of a calendar that is yet to be made.
+const newCalendar = "new"
+
+// addPage keeps what was typed, but for what is secret, when the form is shown again. Secrets come along sealed, in the draft.
 type addPage struct {
-	Accounts                           []*calferryv1.AccountStatus
-	Error                              string
-	URL, Name, Account, Calendar, User string
+	Accounts  []*calferryv1.AccountStatus
+	Account   string
+	Calendars []*calferryv1.CalendarStatus
+	// NoCalendars says why the account's calendars cannot be listed; an id is asked for then.
+	NoCalendars string
+	Calendar    string
+	NewCalendar string
+	Name        string
+	Kept        string // label of the feed that the draft holds
+	Draft       string
+	Error       string
+	Anyway      bool // offers to go on without a preview
+	Options     optionsForm
 }
 
 func (c *Console) addForm(w http.ResponseWriter, r *http.Request) {
-	c.showAdd(w, r, http.StatusOK, addPage{Calendar: "primary"})
+	c.showAdd(w, r, http.StatusOK, addPage{Account: r.URL.Query().Get("account"), Options: optionsFormOf(nil, nil)})
 }
 
+// showAdd lists accounts and the chosen one's calendars, and shows the form.
 func (c *Console) showAdd(w http.ResponseWriter, r *http.Request, status int, page addPage) {
-	list, err := call(r.Context(), c.api.ListAccounts, &calferryv1.ListAccountsRequest{})
+	ctx := r.Context()
+	list, err := call(ctx, c.api.ListAccounts, &calferryv1.ListAccountsRequest{PageSize: maxList})
 	if err != nil {
 		c.failed(w, r, err)
 		return
 	}
 	page.Accounts = list.GetAccounts()
+	if page.Account == "" && len(page.Accounts) > 0 {
+		page.Account = page.Accounts[0].GetId()
+	}
+	if page.Account != "" {
+		calendars, err := call(ctx, c.api.ListCalendars, &calferryv1.ListCalendarsRequest{Account: page.Account, PageSize: maxList})
+		if err != nil {
+			page.NoCalendars = message(err)
+			page.Calendar = cmp.Or(page.Calendar, "primary")
+		}
+		for _, one := range calendars.GetCalendars() {
+			if one.GetWritable() {
+				page.Calendars = append(page.Calendars, one)
+			}
+		}
+	}
 	c.show(w, r, status, "add", frame{Title: "Add a feed", Nav: "add", Body: page})
 }
 
-func (c *Console) add(w http.ResponseWriter, r *http.Request) {
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	if err := r.ParseForm(); err != nil {
-		c.problem(w, r, http.StatusBadRequest, "That did not work", "The form could not be read. Go back and try again.")
+// previewPage shows what the first sync would write, before anything is stored.
+type previewPage struct {
+	Plan     plan
+	Draft    string
+	Name     string
+	Kept     string
+	Account  string
+	Calendar string
+}
+
+// preview checks what was typed and shows what would be written. Nothing is stored: what was typed comes along sealed.
+func (c *Console) preview(w http.ResponseWriter, r *http.Request) {
+	if !c.parse(w, r) {
 		return
 	}
-	typed := func(name string) string { return strings.TrimSpace(r.PostForm.Get(name)) }
-	page := addPage{URL: typed("url"), Name: typed("name"), Account: typed("account"), Calendar: typed("calendar"), User: typed("user")}
-	made, err := call(r.Context(), c.api.CreateSubscription, &calferryv1.CreateSubscriptionRequest{
-		Name: page.Name, Account: page.Account, CalendarId: page.Calendar,
-		Feed: &calferryv1.FeedSource{Url: page.URL, User: page.User, Password: r.PostForm.Get("password")},
-	})
+	page, draft, err := c.readAdd(r)
 	if err != nil {
 		page.Error = message(err)
+		c.showAdd(w, r, http.StatusUnprocessableEntity, page)
+		return
+	}
+	if r.PostForm.Get("change") != "" {
+		c.showAdd(w, r, http.StatusOK, page)
+		return
+	}
+	planned, err := call(r.Context(), c.api.PlanSubscription, &calferryv1.PlanSubscriptionRequest{
+		Feed: draft.GetFeed(), Options: draft.GetOptions(), CalendarTimeZone: c.zoneOf(r, draft),
+	})
+	if err != nil {
+		page.Error, page.Anyway = message(err), mayGoOn(err)
 		c.showAdd(w, r, statusOf(err), page)
 		return
 	}
-	http.Redirect(w, r, c.base+"/subscriptions/"+url.PathEscape(made.GetSubscription().GetId())+"?done=add", http.StatusSeeOther)
+	account := c.board.Account(draft.GetAccount())
+	c.show(w, r, http.StatusOK, "preview", frame{Title: "What would be written", Nav: "add", Body: previewPage{
+		Plan: planOf(planned), Draft: page.Draft, Kept: page.Kept, Account: cmp.Or(account.GetEmail(), draft.GetAccount()),
+		Name: cmp.Or(draft.GetName(), planned.GetFeedName(), page.Kept), Calendar: cmp.Or(page.NewCalendar, page.Calendar),
+	}})
+}
+
+// readAdd reads the form, and what its draft holds of secrets. The page that it returns is good also with an error.
+func (c *Console) readAdd(r *http.Request) (addPage, *calferryv1.CreateSubscriptionRequest, error) {
+	typed := func(name string) string { return strings.TrimSpace(r.PostForm.Get(name)) }
+	page := addPage{Account: typed("account"), Calendar: typed("calendar"), NewCalendar: typed("new-calendar"), Name: typed("name")}
+	draft := &calferryv1.CreateSubscriptionRequest{}
+	if kept := r.PostForm.Get("draft"); kept != "" {
+		var err error
+		if draft, err = c.openDraft(kept); err != nil {
+			page.Options = optionsFormOf(nil, nil)
+			return page, nil, err
+		}
+		page.Kept = api.FeedLabel(draft.GetFeed())
+	}
+	if r.PostForm.Get("change") != "" {
+		page.Account, page.Calendar, page.Name = draft.GetAccount(), draft.GetCalendarId(), draft.GetName()
+		page.NewCalendar, page.Calendar = splitCalendar(page.Calendar)
+		page.Draft = r.PostForm.Get("draft")
+		page.Options = optionsFormOf(draft.GetOptions(), draft.GetInterval())
+		return page, draft, nil
+	}
+	options, interval, err := page.Options.read(r.PostForm)
+	if feed := feedOf(r.PostForm, draft.GetFeed()); feed != nil {
+		draft.Feed = feed
+	}
+	draft.Name, draft.Account, draft.Options, draft.Interval = page.Name, page.Account, options, interval
+	draft.CalendarId = joinCalendar(page.Calendar, page.NewCalendar)
+	if err != nil {
+		return page, nil, err
+	}
+	if draft.GetFeed().GetUrl() == "" {
+		return page, nil, errFeed
+	}
+	if page.Calendar == newCalendar && page.NewCalendar == "" {
+		return page, nil, errCalendarName
+	}
+	page.Kept = api.FeedLabel(draft.GetFeed())
+	page.Draft, err = c.sealDraft(draft)
+	return page, draft, err
+}
+
+// add stores what was previewed, and makes its calendar if that was asked for.
+func (c *Console) add(w http.ResponseWriter, r *http.Request) {
+	if !c.parse(w, r) {
+		return
+	}
+	draft, err := c.openDraft(r.PostForm.Get("draft"))
+	if err != nil {
+		c.showAdd(w, r, http.StatusUnprocessableEntity, addPage{Error: message(err), Options: optionsFormOf(nil, nil)})
+		return
+	}
+	sealed, page := r.PostForm.Get("draft"), addPage{
+		Account: draft.GetAccount(), Name: draft.GetName(), Kept: api.FeedLabel(draft.GetFeed()),
+		Options: optionsFormOf(draft.GetOptions(), draft.GetInterval()),
+	}
+	page.NewCalendar, page.Calendar = splitCalendar(draft.GetCalendarId())
+	fail := func(err error) {
+		page.Error, page.Draft = message(err), sealed
+		c.showAdd(w, r, statusOf(err), page)
+	}
+	if page.NewCalendar != "" {
+		made, err := call(r.Context(), c.api.CreateCalendar, &calferryv1.CreateCalendarRequest{
+			Account: draft.GetAccount(), Summary: page.NewCalendar, TimeZone: draft.GetCalendarTimeZone(),
+		})
+		if err != nil {
+			fail(err)
+			return
+		}
+		draft.CalendarId, draft.CalendarTimeZone = made.GetCalendar().GetId(), made.GetCalendar().GetTimeZone()
+	}
+	made, err := call(r.Context(), c.api.CreateSubscription, draft)
+	if err != nil {
+		fail(err)
+		return
+	}
+	c.back(w, r, made.GetSubscription().GetId(), "add")
+}
+
+// zoneOf is the zone of the calendar that was chosen; empty when nobody can tell yet.
+func (c *Console) zoneOf(r *http.Request, draft *calferryv1.CreateSubscriptionRequest) string {
+	calendars, err := call(r.Context(), c.api.ListCalendars, &calferryv1.ListCalendarsRequest{Account: draft.GetAccount(), PageSize: maxList})
+	if err != nil {
+		return "" // the plan is then made as for UTC, and says so by the zones it shows
+	}
+	for _, one := range calendars.GetCalendars() {
+		if one.GetId() == draft.GetCalendarId() || one.GetPrimary() && draft.GetCalendarId() == "primary" {
+			return one.GetTimeZone()
+		}
+	}
+	return ""
 }

@@ -24,6 +24,7 @@ import (
 
 	"github.com/calferry/calferry/services/state/internal/access"
 	"github.com/calferry/calferry/services/state/internal/api"
+	"github.com/calferry/calferry/services/state/internal/audit"
 	"github.com/calferry/calferry/services/state/internal/board"
 )
 
@@ -91,17 +92,29 @@ func (c *Console) Handler() http.Handler {
 	mux.HandleFunc("GET /{$}", c.overview)
 	mux.HandleFunc("GET /events", c.events)
 	c.accountRoutes(mux)
+	mux.HandleFunc("GET /bulk", c.bulkForm)
+	mux.HandleFunc("POST /bulk", c.bulk)
+	mux.HandleFunc("GET /queues", c.queues)
+	mux.HandleFunc("GET /actions", c.audit)
+	mux.HandleFunc("GET /alerts", c.alerts)
+	mux.HandleFunc("POST /alerts/test", c.testAlert)
 	mux.HandleFunc("GET /subscriptions/new", c.addForm)
+	mux.HandleFunc("POST /subscriptions/new", c.preview)
 	mux.HandleFunc("POST /subscriptions", c.add)
 	mux.HandleFunc("GET /subscriptions/{id}", c.subscription)
+	mux.HandleFunc("GET /subscriptions/{id}/plan", c.plan)
+	mux.HandleFunc("GET /subscriptions/{id}/edit", c.editForm)
+	mux.HandleFunc("POST /subscriptions/{id}/edit", c.edit)
+	mux.HandleFunc("GET /subscriptions/{id}/upkeep", c.upkeep)
 	mux.HandleFunc("POST /subscriptions/{id}/{action}", c.act)
-	mux.HandleFunc("POST /logout", c.logOut)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		c.problem(w, r, http.StatusNotFound, "There is no such page", "Its subscription may have been removed.")
 	})
 	open := http.NewServeMux()
 	open.HandleFunc("GET /login", c.logInForm)
 	open.HandleFunc("POST /login", c.logIn)
+	open.HandleFunc("POST /logout", c.logOut)
+	open.Handle("/login/", c.guard.Handler(c.signInFailed))
 	assets := http.FileServerFS(files)
 	open.HandleFunc("GET /assets/", func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("v") == c.version {
@@ -109,7 +122,7 @@ func (c *Console) Handler() http.Handler {
 		}
 		assets.ServeHTTP(w, r)
 	})
-	open.Handle("/", c.guard.Wrap(mux, http.HandlerFunc(c.denied)))
+	open.Handle("/", c.guard.Wrap(access.ReadOnly(mux, http.HandlerFunc(c.viewer)), http.HandlerFunc(c.denied)))
 	return secured(c.guard.CrossOrigin(open))
 }
 
@@ -213,6 +226,10 @@ func (c *Console) functions() template.FuncMap {
 		"until":   c.until,
 		"plural":  plural,
 		"pace":    paceText,
+		"number":  number[int],
+		"age":     age,
+		"count":   func(n uint32) string { return number(n) },
+		"choices": func() map[string][]option { return formChoices },
 		"dict":    dict,
 	}
 }
@@ -253,6 +270,7 @@ func dict(pairs ...any) (map[string]any, error) {
 // call makes one call of the API in this process.
 func call[Req, Res any](ctx context.Context, method func(context.Context, *connect.Request[Req]) (*connect.Response[Res], error), req *Req) (*Res, error) {
 	res, err := method(ctx, connect.NewRequest(req))
+	audit.Record(ctx, req, err)
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,28 @@ func (c *Console) logInForm(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, c.base+"/", http.StatusSeeOther)
 		return
 	}
-	c.show(w, r, http.StatusOK, "login", frame{Title: "Log in", Body: struct{ Error string }{}})
+	c.show(w, r, http.StatusOK, "login", frame{Title: "Log in", Body: c.logInPage("")})
+}
+
+// logInPage is what the log-in form shows: why the last try failed, and the ways there are.
+type logInPage struct {
+	Error            string
+	Tokens, Provider bool
+}
+
+func (c *Console) logInPage(failure string) logInPage {
+	return logInPage{failure, c.guard.Tokens(), c.guard.Provider()}
+}
+
+// signInFailed shows the log-in form after a provider's sign-in that came to nothing.
+func (c *Console) signInFailed(w http.ResponseWriter, r *http.Request, why string) {
+	c.log.WarnContext(r.Context(), "A log-in failed", slog.String("from", r.RemoteAddr))
+	c.show(w, r, http.StatusUnauthorized, "login", frame{Title: "Log in", Body: c.logInPage(why)})
+}
+
+// viewer tells somebody who may only read that this is not for them.
+func (c *Console) viewer(w http.ResponseWriter, r *http.Request) {
+	c.problem(w, r, http.StatusForbidden, "You may only read", "Ask an operator to do this.")
 }
 
 func (c *Console) logIn(w http.ResponseWriter, r *http.Request) {
@@ -32,7 +53,7 @@ func (c *Console) logIn(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := c.guard.LogIn(w, r, r.PostFormValue("token")); err != nil {
 		c.log.WarnContext(r.Context(), "A log-in failed", slog.String("from", r.RemoteAddr))
-		c.show(w, r, http.StatusUnauthorized, "login", frame{Title: "Log in", Body: struct{ Error string }{sentence(err.Error())}})
+		c.show(w, r, http.StatusUnauthorized, "login", frame{Title: "Log in", Body: c.logInPage(sentence(err.Error()))})
 		return
 	}
 	http.Redirect(w, r, c.base+"/", http.StatusSeeOther)

@@ -1,44 +1,15 @@
 package console
 
 import (
-	"cmp"
 	"net/http"
-	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
-
-	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
-	"github.com/calferry/calferry/services/state/internal/api"
 )
 
 // pageSize is how many subscriptions one page of the overview shows.
-const pageSize = 100
-
-// card is a subscription as the pages show it.
-type card struct {
-	*calferryv1.SubscriptionStatus
-	State    State
-	Progress Progress
-	Problem  *Problem
-	Account  string
-	// Lost: the account's grant is lost, whether or not this subscription has met that yet.
-	Lost bool
-}
-
-func (c *Console) card(s *calferryv1.SubscriptionStatus) card {
-	now := c.now()
-	state := stateOf(s.GetHealth(), now)
-	account := c.board.Account(s.GetAccount())
-	return card{
-		SubscriptionStatus: s, State: state,
-		Progress: progressOf(s.GetHealth(), state, now), Problem: problemOf(s.GetHealth()),
-		Account: cmp.Or(account.GetEmail(), s.GetAccount()),
-		Lost:    account.GetState() == calferryv1.AccountState_ACCOUNT_STATE_RECONNECT,
-	}
-}
+const pageSize = 50
 
 // chip is one choice of which subscriptions to show.
 type chip struct {
@@ -50,77 +21,57 @@ type chip struct {
 }
 
 type overview struct {
+	choice
 	Headline string
 	Writes   string // how many writes wait, in words; empty when none do
 	Resumes  *timestamppb.Timestamp
 	Chips    []chip
-	Query    string
-	Show     string
+	Bulk     []bulkLink
 	Cards    []card
-	Shown    int
+	First    int
+	Last     int
 	Total    int
 	Before   string
 	After    string
 }
 
 func (c *Console) overview(w http.ResponseWriter, r *http.Request) {
-	q := r.URL.Query()
-	query, show := strings.TrimSpace(q.Get("q")), State(q.Get("show"))
-	var all, chosen []card
-	for _, row := range c.board.Rows() {
-		one := c.card(api.Status(row))
-		all = append(all, one)
-		if (show == "" || one.State == show) && contains(one, query) {
-			chosen = append(chosen, one)
-		}
+	ch := choose(r.URL.Query())
+	s := c.survey(ch)
+	body := overview{choice: ch, Total: len(s.matched), Chips: chips(s, ch), Bulk: bulkLinks(ch), Headline: headline(s)}
+	body.Writes, body.Resumes = waitingWrites(s)
+	first, _ := strconv.Atoi(r.URL.Query().Get("from"))
+	first = min(max(first, 0), len(s.matched))
+	ids := make([]string, 0, pageSize)
+	for _, row := range s.matched[first:min(first+pageSize, len(s.matched))] {
+		body.Cards = append(body.Cards, c.card(row))
+		ids = append(ids, row.Subscription.GetId())
 	}
-	slices.SortStableFunc(chosen, func(a, b card) int { return urgency(a.State) - urgency(b.State) })
-	body := overview{Query: query, Show: string(show), Total: len(chosen), Chips: chips(all, show, query)}
-	body.Headline = headline(all)
-	body.Writes, body.Resumes = waitingWrites(all)
-	first, _ := strconv.Atoi(q.Get("from"))
-	first = min(max(first, 0), len(chosen))
-	body.Cards = chosen[first:min(first+pageSize, len(chosen))]
-	body.Shown = len(body.Cards)
+	body.First, body.Last = first+1, first+len(body.Cards)
 	if first > 0 {
-		body.Before = link(show, query, max(0, first-pageSize))
+		body.Before = ch.from(first - pageSize)
 	}
-	if first+pageSize < len(chosen) {
-		body.After = link(show, query, first+pageSize)
+	if first+pageSize < len(s.matched) {
+		body.After = ch.from(first + pageSize)
 	}
-	c.show(w, r, http.StatusOK, "overview", frame{Title: "Subscriptions", Nav: "subscriptions", Follow: "all", Body: body})
-}
-
-func contains(one card, query string) bool {
-	query = strings.ToLower(query)
-	return query == "" || slices.ContainsFunc([]string{one.GetName(), one.GetFeedLabel(), one.GetCalendarId(), one.Account}, func(s string) bool {
-		return strings.Contains(strings.ToLower(s), query)
+	c.show(w, r, http.StatusOK, "overview", frame{
+		Title: "Subscriptions", Nav: "subscriptions", Follow: followAll + " " + strings.Join(ids, " "), Body: body,
 	})
 }
 
 // headline says how things stand, worst first.
-func headline(all []card) string {
-	if len(all) == 0 {
+func headline(s survey) string {
+	if s.total == 0 {
 		return "No subscriptions yet"
 	}
-	var failing, deciding, busy int
-	for _, one := range all {
-		switch one.State {
-		case Failing:
-			failing++
-		case Deciding:
-			deciding++
-		case Waiting, Writing, Starting:
-			busy++
-		}
-	}
 	var parts []string
-	if failing > 0 {
-		parts = append(parts, plural(failing, "feed needs", "feeds need")+" attention")
+	if n := s.counts[Failing]; n > 0 {
+		parts = append(parts, plural(n, "feed needs", "feeds need")+" attention")
 	}
-	if deciding > 0 {
-		parts = append(parts, plural(deciding, "waits", "wait")+" for a decision")
+	if n := s.counts[Deciding]; n > 0 {
+		parts = append(parts, plural(n, "waits", "wait")+" for a decision")
 	}
+	busy := s.counts[Waiting] + s.counts[Writing] + s.counts[Starting]
 	switch {
 	case len(parts) > 0:
 		return strings.Join(parts, ", ")
@@ -132,72 +83,24 @@ func headline(all []card) string {
 }
 
 // waitingWrites says how many writes wait that will go on by themselves, and when the first of them does.
-func waitingWrites(all []card) (string, *timestamppb.Timestamp) {
-	var writes uint32
-	var feeds int
-	var resumes *timestamppb.Timestamp
-	now := false
-	for _, one := range all {
-		if one.Progress.Waiting == 0 || one.State != Waiting && one.State != Writing {
-			continue
-		}
-		feeds++
-		writes += one.Progress.Waiting
-		at := one.Progress.Resumes
-		now = now || at == nil
-		if at != nil && (resumes == nil || at.AsTime().Before(resumes.AsTime())) {
-			resumes = at
-		}
-	}
-	if writes == 0 {
+func waitingWrites(s survey) (string, *timestamppb.Timestamp) {
+	if s.writes == 0 {
 		return "", nil
 	}
-	text := plural(int(writes), "write waits", "writes wait") + " for " + plural(feeds, "feed", "feeds")
-	if now {
+	text := plural(int(s.writes), "write waits", "writes wait") + " for " + plural(s.waiting, "feed", "feeds")
+	if s.writing {
 		return text + "; some are being written now", nil
 	}
-	return text, resumes
+	return text, s.resumes
 }
 
-// urgency puts what needs a person first.
-func urgency(s State) int {
-	switch s {
-	case Failing:
-		return 0
-	case Deciding:
-		return 1
-	default:
-		return 2
-	}
-}
-
-func chips(all []card, show State, query string) []chip {
-	count := map[State]int{}
-	for _, one := range all {
-		count[one.State]++
-	}
-	out := []chip{{Word: "All", Count: len(all), Link: link("", query, 0), Current: show == ""}}
-	for _, s := range States {
-		if count[s] > 0 || s == show {
-			out = append(out, chip{State: s, Word: s.Word(), Count: count[s], Link: link(s, query, 0), Current: s == show})
+func chips(s survey, ch choice) []chip {
+	link := func(state State) string { return choice{Query: ch.Query, Show: state}.from(0) }
+	out := []chip{{Word: "All", Count: s.total, Link: link(""), Current: ch.Show == ""}}
+	for _, state := range States {
+		if s.counts[state] > 0 || state == ch.Show {
+			out = append(out, chip{State: state, Word: state.Word(), Count: s.counts[state], Link: link(state), Current: state == ch.Show})
 		}
 	}
 	return out
-}
-
-func link(show State, query string, from int) string {
-	v := url.Values{}
-	if show != "" {
-		v.Set("show", string(show))
-	}
-	if query != "" {
-		v.Set("q", query)
-	}
-	if from > 0 {
-		v.Set("from", strconv.Itoa(from))
-	}
-	if len(v) == 0 {
-		return "/"
-	}
-	return "/?" + v.Encode()
 }

@@ -1,59 +1,76 @@
 package console
 
 import (
-	"errors"
 	"net/http"
 	"net/url"
 
 	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
 )
 
-// shortTimeline is how many reports a subscription's page shows unless asked for all.
-const shortTimeline = 40
-
-// maxForm bounds a form's body, in bytes; a decision about many held events is the largest.
-const maxForm = 1 << 20
-
-// notices are what a page says after an action. They are named in the address, so only these can be said.
-var notices = map[string]string{
-	"sync":    "The feed is being read now.",
-	"pause":   "Paused. Nothing is read or written until you resume; events stay in Google.",
-	"resume":  "Resumed. The feed is being read now.",
-	"keep":    "Being removed. Its events stay in Google.",
-	"purge":   "Being removed. Its events are being deleted from Google.",
-	"approve": "Approved. The listed events are being deleted, unless they are back in the feed.",
-	"discard": "Kept. Those events stay in Google.",
-	"add":     "Added. The feed is being read now.",
-	"none":    "Nothing was chosen, so nothing was decided.",
-}
+const (
+	// shortTimeline is how many reports a subscription's page shows unless asked for all.
+	shortTimeline = 40
+	// chartReports is how many reports the chart is drawn from.
+	chartReports = 200
+	// maxRefused is how many refused events a subscription's page lists.
+	maxRefused = 100
+)
 
 type subscriptionPage struct {
-	Card    card
+	Card card
+	Tab  string
+	// Brief: only what moves while a sync goes on is wanted.
+	Brief   bool
 	Held    []*calferryv1.HeldEvent
 	Refused []*calferryv1.QuarantinedEvent
-	Lines   []Line
-	More    bool
+	// MoreRefused: there are more than are listed.
+	MoreRefused bool
+	Lines       []Line
+	More        bool
+	Chart       chart
 	// Partial tells which part could not be read; the rest of the page is right.
 	Partial []string
 }
 
+// subscription shows one subscription. With part=now in the address it shows only what moves while a sync goes on, which
+// costs no reading of reports and ledger.
 func (c *Console) subscription(w http.ResponseWriter, r *http.Request) {
-	ctx, id := r.Context(), r.PathValue("id")
-	got, err := call(ctx, c.api.GetSubscription, &calferryv1.GetSubscriptionRequest{Id: id})
-	if err != nil {
-		c.failed(w, r, err)
+	one, ok := c.find(w, r)
+	if !ok {
 		return
 	}
-	page := subscriptionPage{Card: c.card(got.GetSubscription())}
-	limit := uint32(shortTimeline + 1)
-	if r.URL.Query().Get("reports") == "all" {
-		limit = listed
+	page := subscriptionPage{Card: one, Tab: "now", Brief: r.URL.Query().Get("part") == "now"}
+	if !page.Brief {
+		c.fill(r, &page)
 	}
-	if history, err := call(ctx, c.api.ListReports, &calferryv1.ListReportsRequest{Subscription: id, PageSize: limit}); err != nil {
+	c.show(w, r, http.StatusOK, "subscription", frame{Title: one.GetName(), Nav: "subscriptions", Follow: one.GetId(), Body: page})
+}
+
+// find is the subscription that the address names. When there is none, it says so and returns false.
+func (c *Console) find(w http.ResponseWriter, r *http.Request) (card, bool) {
+	id := r.PathValue("id")
+	if row, ok := c.board.Row(id); ok {
+		return c.card(row), true
+	}
+	// The board may lag behind another replica that has just made it.
+	if _, err := call(r.Context(), c.api.GetSubscription, &calferryv1.GetSubscriptionRequest{Id: id}); err != nil {
+		c.failed(w, r, err)
+		return card{}, false
+	}
+	row, _ := c.board.Row(id)
+	return c.card(row), true
+}
+
+// fill reads reports, holds and refused events.
+func (c *Console) fill(r *http.Request, page *subscriptionPage) {
+	ctx, id := r.Context(), page.Card.GetId()
+	if history, err := call(ctx, c.api.ListReports, &calferryv1.ListReportsRequest{Subscription: id, PageSize: chartReports}); err != nil {
 		page.Partial = append(page.Partial, "The reports cannot be read: "+message(err))
 	} else {
+		page.Chart = chartOf(history.GetReports())
 		page.Lines = lines(history.GetReports(), c.now())
-		if page.More = limit < listed && len(page.Lines) > shortTimeline; page.More {
+		page.More = len(page.Lines) > shortTimeline && r.URL.Query().Get("reports") != "all"
+		if page.More {
 			page.Lines = page.Lines[:shortTimeline]
 		}
 	}
@@ -62,82 +79,14 @@ func (c *Console) subscription(w http.ResponseWriter, r *http.Request) {
 	} else if len(held.GetHolds()) > 0 {
 		page.Held = held.GetHolds()[0].GetEvents()
 	}
-	if refused, err := call(ctx, c.api.ListQuarantined, &calferryv1.ListQuarantinedRequest{Subscription: id, PageSize: listed}); err != nil {
-		page.Partial = append(page.Partial, "The refused events cannot be read: "+message(err))
-	} else {
-		page.Refused = refused.GetEvents()
-	}
-	c.show(w, r, http.StatusOK, "subscription", frame{
-		Title: got.GetSubscription().GetName(), Nav: "subscriptions", Follow: id, Body: page,
-	})
-}
-
-// listed is how many reports or refused events a page shows at most: more than are kept of the former.
-const listed = 500
-
-var errAction = errors.New("no such action")
-
-func (c *Console) act(w http.ResponseWriter, r *http.Request) {
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	if err := r.ParseForm(); err != nil {
-		c.problem(w, r, http.StatusBadRequest, "That did not work", "The form could not be read. Go back and try again.")
-		return
-	}
-	done, err := c.perform(r)
-	if errors.Is(err, errAction) {
-		c.problem(w, r, http.StatusNotFound, "There is no such page", "")
-		return
-	}
+	refused, err := call(ctx, c.api.ListQuarantined, &calferryv1.ListQuarantinedRequest{Subscription: id, PageSize: maxRefused})
 	if err != nil {
-		c.failed(w, r, err)
-		return
+		page.Partial = append(page.Partial, "The refused events cannot be read: "+message(err))
 	}
-	http.Redirect(w, r, c.base+"/subscriptions/"+url.PathEscape(r.PathValue("id"))+"?done="+done, http.StatusSeeOther)
+	page.Refused, page.MoreRefused = refused.GetEvents(), refused.GetNextPageToken() != ""
 }
 
-// perform does what a button stands for, and returns the name of its notice.
-func (c *Console) perform(r *http.Request) (string, error) {
-	ctx, id := r.Context(), r.PathValue("id")
-	var err error
-	switch action := r.PathValue("action"); action {
-	case "sync":
-		_, err = call(ctx, c.api.SyncSubscription, &calferryv1.SyncSubscriptionRequest{Id: id})
-		return action, err
-	case "pause":
-		_, err = call(ctx, c.api.PauseSubscription, &calferryv1.PauseSubscriptionRequest{Id: id})
-		return action, err
-	case "resume":
-		_, err = call(ctx, c.api.ResumeSubscription, &calferryv1.ResumeSubscriptionRequest{Id: id})
-		return action, err
-	case "remove":
-		purge := r.PostFormValue("events") == "delete"
-		_, err = call(ctx, c.api.RemoveSubscription, &calferryv1.RemoveSubscriptionRequest{Id: id, Purge: purge})
-		if purge {
-			return "purge", err
-		}
-		return "keep", err
-	case "holds":
-		return c.decide(r, id)
-	default:
-		return "", errAction
-	}
-}
-
-// decide takes the listed keys, never "all": what was held after the page was made is not decided by it.
-func (c *Console) decide(r *http.Request, id string) (string, error) {
-	decisions := map[string]calferryv1.HoldDecision{
-		"approve": calferryv1.HoldDecision_HOLD_DECISION_APPROVE,
-		"discard": calferryv1.HoldDecision_HOLD_DECISION_DISCARD,
-	}
-	done := r.PostForm.Get("decision")
-	decision, ok := decisions[done]
-	if !ok {
-		return "", errAction
-	}
-	keys := r.PostForm["key"]
-	if len(keys) == 0 {
-		return "none", nil
-	}
-	_, err := call(r.Context(), c.api.DecideHold, &calferryv1.DecideHoldRequest{Subscription: id, Decision: decision, Keys: keys})
-	return done, err
+// back leads to a subscription's page, which says what was done.
+func (c *Console) back(w http.ResponseWriter, r *http.Request, id, done string) {
+	http.Redirect(w, r, c.base+"/subscriptions/"+url.PathEscape(id)+"?done="+done, http.StatusSeeOther)
 }

@@ -6,10 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/protobuf/types/known/timestamppb"
-
 	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
-	"github.com/calferry/calferry/services/state/internal/health"
 )
 
 // State is what one word and one sign say about a subscription: finer than its status, because "active" hides the
@@ -51,79 +48,6 @@ func (s State) Word() string {
 	default:
 		return "Starting"
 	}
-}
-
-// stateOf reads the state off a health as it is shown.
-func stateOf(h *calferryv1.Health, now time.Time) State {
-	switch h.GetStatus() {
-	case calferryv1.Status_STATUS_ERROR:
-		return Failing
-	case calferryv1.Status_STATUS_PAUSED:
-		return Paused
-	case calferryv1.Status_STATUS_REMOVING:
-		return Removing
-	}
-	switch {
-	case h.GetLastSyncAt() == nil && h.GetLastTurn() == nil:
-		return Starting
-	case h.GetCounts().GetRemaining() > 0 && h.GetResumesAt().AsTime().After(now):
-		return Waiting
-	case h.GetCounts().GetRemaining() > 0:
-		return Writing
-	case h.GetHeld() > 0:
-		return Deciding
-	case h.GetSettled() < h.GetSync():
-		return Writing
-	default:
-		return InStep
-	}
-}
-
-// Progress is how far the newest sync is. Its numbers are those of the writer's own books.
-type Progress struct {
-	Written, Waiting, Total uint32
-	// Resumes is when the waiting writes go on; nil when they go on now.
-	Resumes *timestamppb.Timestamp
-	// Rest is what else is to be said, as ", 2 refused by Google".
-	Rest string
-	// Lead is what comes first, as "128 written, 14 waiting".
-	Lead string
-}
-
-// progressOf says how far the newest sync is.
-func progressOf(h *calferryv1.Health, state State, now time.Time) Progress {
-	c := h.GetCounts()
-	p := Progress{Written: health.Written(c), Waiting: c.GetRemaining()}
-	p.Total = p.Written + p.Waiting
-	switch {
-	case state == Starting:
-		p.Lead = "Waiting for the first fetch"
-	case p.Waiting > 0:
-		p.Lead = fmt.Sprintf("%s written, %s waiting", number(p.Written), number(p.Waiting))
-		if at := h.GetResumesAt(); at.AsTime().After(now) && state != Paused && state != Removing {
-			p.Resumes = at
-		}
-	case p.Written > 0:
-		p.Lead = number(p.Written) + " written in the newest sync"
-	case h.GetSync() > 0 && h.GetSettled() == h.GetSync():
-		p.Lead = "Nothing to write"
-	case h.GetSync() > 0:
-		p.Lead = "Nothing waits to be written"
-	default:
-		p.Lead = "Nothing known yet"
-	}
-	var rest []string
-	if n := len(h.GetQuarantined()); n > 0 {
-		rest = append(rest, fmt.Sprintf("%s refused by Google", events(n)))
-	}
-	if n := h.GetHeld(); n > 0 {
-		rest = append(rest, plural(int(n), "deletion", "deletions")+" held")
-	}
-	if n := c.GetUserDeleted(); n > 0 {
-		rest = append(rest, fmt.Sprintf("%s left deleted as you did", events(int(n))))
-	}
-	p.Rest = strings.Join(rest, ", ")
-	return p
 }
 
 // Problem is an error in words, and what to do about it.
@@ -202,17 +126,23 @@ func events(n int) string { return plural(n, "event", "events") }
 
 // about rounds a duration for people.
 func about(d time.Duration) string {
-	switch {
-	case d < time.Second:
+	if d < time.Second {
 		return "a moment"
+	}
+	return "about " + spell(d)
+}
+
+// spell is a duration in its largest fitting unit.
+func spell(d time.Duration) string {
+	switch {
 	case d < 90*time.Second:
-		return fmt.Sprintf("about %d s", int(d.Round(time.Second).Seconds()))
+		return fmt.Sprintf("%d s", int(d.Round(time.Second).Seconds()))
 	case d < 90*time.Minute:
-		return fmt.Sprintf("about %d min", int(d.Round(time.Minute).Minutes()))
+		return fmt.Sprintf("%d min", int(d.Round(time.Minute).Minutes()))
 	case d < 36*time.Hour:
-		return fmt.Sprintf("about %d h", int(d.Round(time.Hour).Hours()))
+		return fmt.Sprintf("%d h", int(d.Round(time.Hour).Hours()))
 	default:
-		return fmt.Sprintf("about %d days", int(d.Round(24*time.Hour).Hours()/24))
+		return fmt.Sprintf("%d days", int(d.Round(24*time.Hour).Hours()/24))
 	}
 }
 

@@ -37,14 +37,14 @@ function write(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-// Returns whether a wait that the page speaks of is over.
+// Returns whether a wait that the page speaks of is over. A soft one is only a guess, which is no news when it is over.
 function tick() {
   let over = false;
   for (const time of document.querySelectorAll("time[data-time], time[data-until]")) {
     const at = Date.parse(time.dateTime);
     if ("until" in time.dataset) {
       write(time, about(at - now()));
-      over ||= at - now() < -500;
+      over ||= !("soft" in time.dataset) && at - now() < -500;
     } else {
       write(time, "relative" in time.dataset ? relative(at) : absolute(at));
     }
@@ -73,10 +73,14 @@ function replace(page) {
     if (!part || known.get(fresh.id) === fresh.outerHTML || busy(part)) continue;
     const focus = part.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
     known.set(fresh.id, fresh.outerHTML);
+    // What a script has drawn is not thrown away with the text around it.
+    const kept = [...part.querySelectorAll("[data-keep]")];
     part.replaceWith(document.adoptNode(fresh));
+    for (const element of kept) document.getElementById(element.id)?.replaceWith(element);
     if (focus) fresh.querySelector(`a[href="${CSS.escape(focus)}"]`)?.focus();
   }
   tick();
+  document.dispatchEvent(new Event("calferry:shown"));
 }
 
 const live = document.getElementById("live");
@@ -87,15 +91,18 @@ function tell(on) {
   write(live, on ? "Live" : "Not live; connecting");
 }
 
-let asking = false, again = false;
-async function refresh() {
+// Asks for the page again, or for the part of it that moves while a sync goes on.
+let asking = false, again = "";
+async function refresh(part = "all") {
   if (asking) {
-    again = true;
+    again = again === "all" ? again : part;
     return;
   }
   asking = true;
   try {
-    const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+    const address = new URL(location.href);
+    if (part === "now") address.searchParams.set("part", "now");
+    const answer = await fetch(address, { headers: { Accept: "text/html" } });
     if (answer.redirected && new URL(answer.url).pathname === `${base}/login`) {
       location.reload();
     } else if (answer.status === 404) {
@@ -108,8 +115,9 @@ async function refresh() {
   } finally {
     asking = false;
     if (again) {
-      again = false;
-      setTimeout(refresh, 1000);
+      const next = again;
+      again = "";
+      setTimeout(() => refresh(next), 1000);
     }
   }
 }
@@ -132,6 +140,7 @@ if (body.dataset.follow) {
     if (!first) refresh();
     first = false;
   });
-  stream.addEventListener("changed", refresh);
+  stream.addEventListener("changed", () => refresh());
+  stream.addEventListener("progress", () => refresh("now"));
   stream.addEventListener("error", () => tell(false));
 }

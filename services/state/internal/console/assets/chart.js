@@ -1,0 +1,66 @@
+// Draws a subscription's pace from the table that the page holds for those who would rather read.
+"use strict";
+
+(() => {
+  const css = getComputedStyle(document.documentElement);
+  const colour = (name) => css.getPropertyValue(`--${name}`).trim();
+
+  function points() {
+    return [...document.querySelectorAll("#points tr[data-at]")].map((row) => ({
+      at: Date.parse(row.dataset.at) / 1000,
+      pace: Number(row.dataset.pace),
+      gate: row.dataset.gate ? Date.parse(row.dataset.gate) / 1000 : null,
+    }));
+  }
+
+  // shade marks the times in which the gate was closed.
+  function shade(u) {
+    const { ctx } = u;
+    const { left, top, width, height } = u.bbox;
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(left, top, width, height);
+    ctx.clip();
+    ctx.fillStyle = colour("wait-wash");
+    for (const p of drawn) {
+      if (!p.gate || p.gate <= p.at) continue;
+      const from = u.valToPos(p.at, "x", true), to = u.valToPos(p.gate, "x", true);
+      ctx.fillRect(from, top, Math.max(to - from, 2 * devicePixelRatio), height);
+    }
+    ctx.restore();
+  }
+
+  let plot = null, drawn = [], print = "";
+
+  function draw() {
+    const holder = document.getElementById("plot");
+    if (!holder) return;
+    const all = points();
+    const now = JSON.stringify([all, holder.clientWidth]);
+    if (now === print || all.length < 2 || holder.clientWidth === 0) return;
+    print = now;
+    drawn = all;
+    plot?.destroy();
+    const axis = { stroke: colour("quiet"), grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line"), width: 1 }, font: "12px system-ui, sans-serif" };
+    plot = new uPlot({
+      width: holder.clientWidth,
+      height: 160,
+      legend: { show: false },
+      cursor: { show: false },
+      scales: { y: { range: (u, low, high) => [0, Math.max(1, high * 1.15)] } },
+      axes: [{ ...axis, space: 80 }, { ...axis, size: 44, space: 36 }],
+      series: [{}, { stroke: colour("work"), width: 2, paths: uPlot.paths.stepped({ align: 1 }), points: { show: true, size: 5, fill: colour("work") } }],
+      hooks: { drawClear: [shade] },
+    }, [all.map((p) => p.at), all.map((p) => p.pace)], holder);
+  }
+
+  document.addEventListener("calferry:shown", draw);
+  addEventListener("resize", draw);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+    print = "";
+    draw();
+  });
+  // The picture says nothing to a screen reader; the table does.
+  document.getElementById("plot")?.setAttribute("aria-hidden", "true");
+  draw();
+})();
