@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"runtime/metrics"
 	"strings"
 	"testing"
 	"time"
@@ -34,6 +35,8 @@ func TestHostileBodies(t *testing.T) {
 		"days that never come":             strings.NewReader(calendar(rules("FREQ=DAILY;INTERVAL=7;BYDAY=MO", 400) + good)),
 		"positions that never come":        strings.NewReader(calendar(rules("FREQ=WEEKLY;BYSETPOS=300;BYDAY=MO", 400) + good)),
 		"seconds that never come":          strings.NewReader(calendar(rules("FREQ=SECONDLY;INTERVAL=60;BYSECOND=59", 40) + good)),
+		"bytes of nothing":                 io.MultiReader(strings.NewReader("BEGIN:VCALENDAR\nBEGIN:VEVENT\nUID:1\nSUMMARY:"), io.LimitReader(zeros{}, 100<<20), strings.NewReader("\nDTSTART:20260310\nEND:VEVENT\nBEGIN:VEVENT\n"+good+"\nEND:VEVENT\nEND:VCALENDAR\n")),
+		"nothing, and a soft end":          io.MultiReader(strings.NewReader("BEGIN:VCALENDAR\nBEGIN:VEVENT\nUID:1\n"), strings.NewReader(strings.Repeat("X;ENCODING=QUOTED-PRINTABLE:=\n", 500_000)), strings.NewReader("\nDTSTART:20260310\nEND:VEVENT\nBEGIN:VEVENT\n"+good+"\nEND:VEVENT\nEND:VCALENDAR\n")),
 		"nesting":                          strings.NewReader(calendar("UID:1\nDTSTART:20260310\n" + strings.Repeat("BEGIN:X\n", 10_000) + "\n" + good)),
 		"a line of 100 MB":                 io.MultiReader(strings.NewReader("BEGIN:VCALENDAR\nBEGIN:VEVENT\nUID:1\nDTSTART:20260310\nDESCRIPTION:"), io.LimitReader(letters{}, 100<<20), strings.NewReader("\nEND:VEVENT\nBEGIN:VEVENT\n"+good+"\nEND:VEVENT\nEND:VCALENDAR\n")),
 		"overrides":                        strings.NewReader(calendar("UID:1\nDTSTART:20260310\nRRULE:FREQ=DAILY\n\n" + strings.Repeat("UID:1\nRECURRENCE-ID:20260311\nDTSTART:20260312\n\n", 20_000) + good)),
@@ -51,8 +54,9 @@ func TestHostileBodies(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			began := time.Now()
+			peak := watchHeap()
 			p, err := plan.Desired(body, settings())
-			took := time.Since(began)
+			took, most := time.Since(began), peak()
 			require.NoError(t, err)
 			runtime.GC()
 			runtime.ReadMemStats(&after)
@@ -63,9 +67,35 @@ func TestHostileBodies(t *testing.T) {
 			for i := range p.Events {
 				require.Less(t, len(p.Events[i].Body.Canonical()), 110_000)
 			}
-			t.Logf("%s, %d events", took.Round(time.Millisecond), len(p.Events))
+			require.Less(t, int64(most)-int64(before.HeapAlloc), int64(200<<20), "in use at the worst moment, garbage included")
+			t.Logf("%s, %d events, %d MB at most", took.Round(time.Millisecond), len(p.Events), (int64(most)-int64(before.HeapAlloc))>>20)
 			runtime.KeepAlive(p)
 		})
+	}
+}
+
+// watchHeap samples the heap until the function it returns is called, which gives the largest size seen, in bytes.
+func watchHeap() func() uint64 {
+	done, most := make(chan struct{}), make(chan uint64)
+	go func() {
+		sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+		ticker := time.NewTicker(time.Millisecond)
+		defer ticker.Stop()
+		largest := uint64(0)
+		for {
+			metrics.Read(sample)
+			largest = max(largest, sample[0].Value.Uint64())
+			select {
+			case <-ticker.C:
+			case <-done:
+				most <- largest
+				return
+			}
+		}
+	}()
+	return func() uint64 {
+		close(done)
+		return <-most
 	}
 }
 
@@ -84,5 +114,12 @@ func (letters) Read(p []byte) (int, error) {
 	for i := range p {
 		p[i] = 'x'
 	}
+	return len(p), nil
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
 	return len(p), nil
 }

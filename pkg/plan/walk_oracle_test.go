@@ -140,7 +140,7 @@ func firstDate(r *rule, from time.Time) (time.Time, bool) {
 // of a period that no part forbids, then the positions, then what is not before the start.
 func plainDates(r *rule, start time.Time) []time.Time {
 	dates := []time.Time{}
-	end := time.Date(maxYear+1, 1, 1, 0, 0, 0, 0, time.UTC)
+	end := time.Date(maxYear+1, 1, 2, 0, 0, 0, 0, time.UTC)
 	for n := 0; ; n++ {
 		days := period(r, start, n)
 		if !days[0].Before(end) {
