@@ -87,7 +87,7 @@ type recall struct {
 // needed reports whether anything was rebuilt or taken over and not been named or written since.
 func (r *recall) needed() bool {
 	for _, e := range r.Entries {
-		if len(e.GetKeyHash()) > 0 || unclaimed(e) {
+		if len(e.GetKeyHash()) > 0 || Unclaimed(e) {
 			return true
 		}
 	}
@@ -99,8 +99,9 @@ func (r *recall) needed() bool {
 	return false
 }
 
-// unclaimed entries are of another program's events that were never written to.
-func unclaimed(e *calferryv1.Entry) bool {
+// Unclaimed reports whether an entry is of another program's event that was never written to, so that only its UID
+// says that it may be of this feed.
+func Unclaimed(e *calferryv1.Entry) bool {
 	return e.GetIdOrigin() == calferryv1.IdOrigin_ID_ORIGIN_ADOPTED && e.GetWrittenAt() == nil && len(e.GetContentHash()) == 0
 }
 
@@ -108,7 +109,7 @@ func (r *recall) learn() {
 	r.known, r.overrides = map[string]string{}, map[string]bool{}
 	know := func(key string) { r.known[r.names.KeyHash(key)] = key }
 	for key, e := range r.Entries {
-		if len(e.GetKeyHash()) == 0 && !unclaimed(e) {
+		if len(e.GetKeyHash()) == 0 && !Unclaimed(e) {
 			know(key)
 		}
 	}
@@ -134,7 +135,7 @@ func (r *recall) whole() bool { return r.plan.Action == Apply && !r.plan.partial
 func (r *recall) event(e *calferryv1.Entry) {
 	key := e.GetKey()
 	if len(e.GetKeyHash()) == 0 {
-		if unclaimed(e) && r.whole() && r.intents[key] == nil && r.known[r.names.KeyHash(key)] == "" {
+		if Unclaimed(e) && r.whole() && r.intents[key] == nil && r.known[r.names.KeyHash(key)] == "" {
 			r.forgotten[key] = true
 		}
 		return
@@ -147,7 +148,7 @@ func (r *recall) event(e *calferryv1.Entry) {
 		r.identify(next, name)
 		r.rename(e, next, name)
 	case !r.whole() || r.intents[key] != nil:
-	case unclaimed(e):
+	case Unclaimed(e):
 		// A second copy of an event of the feed's goes; one of another feed's is nobody's business here.
 		if r.known[string(e.GetMasterKeyHash())] == "" {
 			r.forgotten[key] = true

@@ -32,6 +32,8 @@ func (t *turn) fail(ctx context.Context, err error) workqueue.Result {
 	case errors.Is(err, ledger.ErrNewer), errors.Is(err, registry.ErrNewer), errors.Is(err, errMapping), errors.Is(err, errNewerDecisions):
 		t.Logger.WarnContext(ctx, "Left to a newer replica", slog.String("subscription", t.id), slog.Any("error", err))
 		return t.wait("newer", newerWait)
+	case errors.Is(err, errChanged):
+		return t.wait("changed", 0)
 	case errors.Is(err, errOvertaken), errors.Is(err, ledger.ErrConflict), errors.Is(err, registry.ErrConflict):
 		return t.wait("overtaken", jitter(overtakenWait))
 	case errors.As(err, &fe) && fe.Kind == feed.Busy:

@@ -46,7 +46,7 @@ func (t *turn) fetch(ctx context.Context, head *ledger.Head, source *calferryv1.
 			Identity: identityOf(head), FeedName: sub.GetName(),
 		},
 	}
-	known := countingValidators(head, basis, f.settings.Now)
+	known := countingValidators(head, basis, sub.GetRetries(), f.settings.Now)
 	begin := t.Clock()
 	defer func() { t.metrics.seconds.Observe(t.Clock().Sub(begin).Seconds()) }()
 	resp, err := t.Feed.Get(ctx, feed.Request{

@@ -11,6 +11,7 @@ import (
 
 	"github.com/calferry/calferry/pkg/event"
 	"github.com/calferry/calferry/pkg/ledger"
+	"github.com/calferry/calferry/pkg/plan"
 	"github.com/calferry/calferry/pkg/workqueue"
 	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
 )
@@ -29,6 +30,11 @@ func (t *turn) remove(ctx context.Context, purge bool) (workqueue.Result, error)
 		}
 		if err := t.step(ctx, StepHead); err != nil {
 			return workqueue.Result{}, err
+		}
+		if number := dueRepair(head, t.record.Value); purge && number > 0 {
+			// Without a ledger nobody knows what there is to delete. When only the record is left of the subscription, the
+			// repair finds that nothing is.
+			return t.repair(ctx, head, number)
 		}
 		if !head.Exists() {
 			return t.finish(ctx)
@@ -151,8 +157,8 @@ func purgeChanges(head *ledger.Head, pages *ledger.Pages) []*calferryv1.Change {
 	intents := head.OpenIntents()
 	var changes []*calferryv1.Change
 	for e := range pages.All() {
-		if _, open := intents[e.GetKey()]; open {
-			continue
+		if _, open := intents[e.GetKey()]; open || plan.Unclaimed(e) {
+			continue // another program's, which nobody has shown to be of this feed
 		}
 		withMaster := e.GetMasterKey() != "" && pages.Get(e.GetMasterKey()) != nil
 		if !isGone(e) && !withMaster {
@@ -193,5 +199,6 @@ func deleteOf(e *calferryv1.Entry) *calferryv1.Change {
 	return &calferryv1.Change{
 		Key: e.GetKey(), Op: calferryv1.Op_OP_DELETE, IdKey: e.GetIdKey(),
 		MasterKey: e.GetMasterKey(), Instance: e.GetInstance(), LastEnd: e.GetLastEnd(), Endless: e.GetEndless(),
+		KeyHash: e.GetKeyHash(),
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -37,6 +39,9 @@ func (t *turn) sync(ctx context.Context) (workqueue.Result, error) {
 		head, err := t.readHead(ctx)
 		if err != nil {
 			return workqueue.Result{}, err
+		}
+		if number := dueRepair(head, t.record.Value); number > 0 {
+			return t.repair(ctx, head, number)
 		}
 		t.feedInterval = head.GetFeedInterval().AsDuration()
 		t.report.Sync = head.GetSync()
@@ -91,12 +96,15 @@ func (t *turn) commit(ctx context.Context, f *fetched) (calferryv1.SyncOutcome, 
 		if err := t.step(ctx, StepPages); err != nil {
 			return 0, err
 		}
-		t.noteNew(ctx, head)
-		delta, err := t.diff(ctx, head, pages, f)
+		if err := t.current(ctx); err != nil {
+			return 0, err
+		}
+		known := t.know(head, pages, f.plan)
+		delta, err := t.diff(ctx, head, known, f)
 		if err != nil {
 			return 0, err
 		}
-		outcome, err := t.publish(ctx, head, pages, f, delta)
+		outcome, err := t.publish(ctx, head, pages, f, known, delta)
 		if errors.Is(err, ledger.ErrConflict) {
 			t.metrics.conflicts.Inc()
 			continue
@@ -106,31 +114,22 @@ func (t *turn) commit(ctx context.Context, f *fetched) (calferryv1.SyncOutcome, 
 	return 0, errOvertaken
 }
 
-// noteNew logs when there was no ledger, as every first sync finds. A lost ledger looks the same: until records
-// tell whether a subscription was ever written, this is where repair would have to come first. Event ids are
-// derived, so writing everything again finds the old events and makes no second ones; but events that left the
-// feed since stay in the calendar.
-func (t *turn) noteNew(ctx context.Context, head *ledger.Head) {
-	if head.Exists() {
-		return
-	}
-	t.Logger.DebugContext(ctx, "No ledger yet: every event counts as new", slog.String("subscription", t.id),
-		slog.Time("created", t.record.Value.GetCreatedAt().AsTime()))
-}
-
-func (t *turn) diff(ctx context.Context, head *ledger.Head, pages *ledger.Pages, f *fetched) (*plan.Delta, error) {
+func (t *turn) diff(ctx context.Context, head *ledger.Head, known *known, f *fetched) (*plan.Delta, error) {
 	decided, err := t.Holds.Get(ctx, t.id)
 	if err != nil {
 		return nil, err
 	}
+	named := head.Clone()
+	named.RenameIntents(known.renamed)
 	delta := plan.Diff(f.plan, plan.View{
-		Entries: pages.ByKey(), Intents: head.OpenIntents(), Held: head.GetHeld(),
+		Entries: known.entries, Intents: named.OpenIntents(), Held: known.held(head),
 		Approved: set(decided.GetApproved()), Discarded: set(decided.GetDiscarded()),
-		Reissue: head.GetReissue(),
+		Reissue: head.GetReissue(), Taken: known.taken(t), First: head.GetSettled() == 0,
 	}, f.settings)
 	// Before the head says that these events are wanted: an approval of their deletion must not outlive
 	// their return, or the next accident of the feed would use it.
-	if err := t.Holds.Forget(ctx, t.id, delta.Reappeared); err != nil {
+	void := slices.AppendSeq(slices.Clone(delta.Reappeared), maps.Keys(known.renamed))
+	if err := t.Holds.Forget(ctx, t.id, void); err != nil {
 		return nil, err
 	}
 	if err := t.sealTitles(delta); err != nil {
@@ -148,7 +147,7 @@ func set(keys []string) map[string]bool {
 }
 
 // publish raises the sync number and, when anything is to be written, puts the ChangeSet.
-func (t *turn) publish(ctx context.Context, head *ledger.Head, pages *ledger.Pages, f *fetched, delta *plan.Delta) (calferryv1.SyncOutcome, error) {
+func (t *turn) publish(ctx context.Context, head *ledger.Head, pages *ledger.Pages, f *fetched, known *known, delta *plan.Delta) (calferryv1.SyncOutcome, error) {
 	next := head.Clone()
 	next.Sync++
 	next.Cut = false
@@ -162,6 +161,8 @@ func (t *turn) publish(ctx context.Context, head *ledger.Head, pages *ledger.Pag
 	}
 	next.Held, next.Identity, next.Reissue = delta.Held, delta.Identity, delta.Reissue
 	next.Progress = progress(next.Sync, len(delta.Changes))
+	next.Retried = known.retried
+	next.RenameIntents(known.renamed)
 
 	outcome := calferryv1.SyncOutcome_SYNC_OUTCOME_SETTLED
 	var message []byte
@@ -172,11 +173,13 @@ func (t *turn) publish(ctx context.Context, head *ledger.Head, pages *ledger.Pag
 		if message, err = t.encode(next, delta.Changes); err != nil {
 			return 0, err
 		}
-		if err := t.Ledger.Repartition(ctx, next, pages, pages.Len()+delta.Creates); err != nil {
-			return 0, err
-		}
 	case len(head.GetIntents()) == 0:
 		next.Settled = next.Sync
+	}
+	if !delta.Empty() || known.changed {
+		if err := known.store(ctx, t, next, pages, delta.Creates); err != nil {
+			return 0, err
+		}
 	}
 	err := t.Ledger.SwapHead(ctx, t.id, next)
 	t.removeLoser(ctx, head, next, err)

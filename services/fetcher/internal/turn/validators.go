@@ -51,9 +51,9 @@ func identityOf(head *ledger.Head) calferryv1.Identity {
 }
 
 // countingValidators returns the head's validators if they count now, else nil: nothing is pending, the basis
-// is the same, and the time to read the feed whole has not come.
-func countingValidators(head *ledger.Head, basis []byte, now time.Time) *calferryv1.Validators {
-	if !head.IsSettled() || !bytes.Equal(head.GetBasis(), basis) || head.GetMapping() != plan.MappingVersion {
+// is the same, nothing is to be tried again, and the time to read the feed whole has not come.
+func countingValidators(head *ledger.Head, basis []byte, retries uint32, now time.Time) *calferryv1.Validators {
+	if !head.IsSettled() || !bytes.Equal(head.GetBasis(), basis) || head.GetMapping() != plan.MappingVersion || retries > head.GetRetried() {
 		return nil
 	}
 	if at := head.GetRefreshAt(); at == nil || !now.Before(at.AsTime()) {

@@ -21,11 +21,6 @@ const (
 // GASProperty is what the events of GAS-ICS-Sync carry, as a listing asks for it.
 const GASProperty = gasMark + "=true"
 
-// unclaimed entries are of another program's events that were not written to yet.
-func unclaimed(e *calferryv1.Entry) bool {
-	return e.GetIdOrigin() == calferryv1.IdOrigin_ID_ORIGIN_ADOPTED && e.GetWrittenAt() == nil
-}
-
 // adopt makes entries of the events that GAS-ICS-Sync made. Their UIDs are the keys, so a fetch finds them as if we
 // had written them, with a content that is still to be written. It does not say whose feed an event is from: what
 // the feed does not have is forgotten by plan.Recall.

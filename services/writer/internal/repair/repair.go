@@ -336,7 +336,7 @@ func (r *rebuild) missing() {
 		live := e.GetState() == calferryv1.EntryState_ENTRY_STATE_LIVE ||
 			e.GetState() == calferryv1.EntryState_ENTRY_STATE_QUARANTINED && e.GetEtag() != ""
 		switch {
-		case unclaimed(e):
+		case plan.Unclaimed(e):
 			if r.Adopt {
 				continue // it is in Foreign, or gone
 			}
