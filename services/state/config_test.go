@@ -7,6 +7,8 @@ import (
 
 	"github.com/calferry/calferry/pkg/config"
 	"github.com/calferry/calferry/services/state"
+	"github.com/calferry/calferry/services/state/internal/access"
+	"github.com/calferry/calferry/services/state/internal/alerts"
 )
 
 func TestConfig(t *testing.T) {
@@ -18,11 +20,15 @@ func TestConfig(t *testing.T) {
 	}{
 		"defaults":              {state.Config{}, ""},
 		"loopback by name":      {state.Config{Listen: "localhost:0"}, ""},
-		"all addresses":         {state.Config{Listen: ":8080"}, "auth token"},
-		"another address":       {state.Config{Listen: "10.1.2.3:8080"}, "auth token"},
-		"served by the caller":  {state.Config{Listen: ":8080", HandlerOnly: true}, "auth token"},
-		"another with a token":  {state.Config{Listen: "10.1.2.3:8080", AuthToken: token}, ""},
-		"short token":           {state.Config{AuthToken: "hunter2"}, "at least 16"},
+		"all addresses":         {state.Config{Listen: ":8080"}, ""},
+		"another address":       {state.Config{Listen: "10.1.2.3:8080"}, ""},
+		"nobody may sign in":    {state.Config{Access: access.Settings{TrustedProxies: []string{"10.0.0.0/8"}}}, "operators"},
+		"no such network":       {state.Config{Access: access.Settings{TrustedProxies: []string{"proxy"}, Operators: []string{"*"}}}, "10.0.0.0/8"},
+		"provider without home": {state.Config{Access: access.Settings{OIDCIssuer: "https://id.example", OIDCClientID: "x", Operators: []string{"*"}}}, "external-url"},
+		"unsigned webhook":      {state.Config{Alerts: alerts.Settings{Webhook: "https://x.example/hunter2"}}, "at least 16"},
+		"unknown service":       {state.Config{Alerts: alerts.Settings{Services: "pigeon://hunter2@loft"}}, "address 1"},
+		"another with a token":  {state.Config{Listen: "10.1.2.3:8080", Access: access.Settings{AuthToken: token}}, ""},
+		"short token":           {state.Config{Access: access.Settings{AuthToken: "hunter2"}}, "at least 16"},
 		"no port":               {state.Config{Listen: "127.0.0.1"}, "host and port"},
 		"prefix":                {state.Config{PathPrefix: "/cal/"}, ""},
 		"prefix without slash":  {state.Config{PathPrefix: "cal"}, "slash"},

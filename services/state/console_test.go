@@ -302,7 +302,7 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 func TestConsoleAsksForTheToken(t *testing.T) {
 	t.Parallel()
 	const token = "0123456789abcdef0123"
-	r := newRig(t, func(c *state.Config) { c.AuthToken = config.Secret(token) })
+	r := newRig(t, func(c *state.Config) { c.Access.AuthToken = config.Secret(token) })
 	status, page := r.page("/accounts")
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, page, `action="/login"`)

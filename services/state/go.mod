@@ -17,6 +17,13 @@ require (
 )
 
 require (
+	github.com/coreos/go-oidc/v3 v3.21.0 // indirect
+	github.com/mattn/go-colorable v0.1.14 // indirect
+	github.com/nicholas-fedor/shoutrrr v0.13.2 // indirect
+	golang.org/x/term v0.47.0 // indirect
+)
+
+require (
 	cloud.google.com/go/auth v0.24.1-0.20261001053825-dbc26066f70a // indirect
 	cloud.google.com/go/auth/oauth2adapt v0.3.1 // indirect
 	cloud.google.com/go/compute/metadata v0.10.0 // indirect

@@ -18,7 +18,7 @@ import (
 func TestTokenGuardsTheAPI(t *testing.T) {
 	t.Parallel()
 	const token = "0123456789abcdef0123"
-	r := newRig(t, func(c *state.Config) { c.AuthToken, c.PathPrefix = config.Secret(token), "/cal" })
+	r := newRig(t, func(c *state.Config) { c.Access.AuthToken, c.PathPrefix = config.Secret(token), "/cal" })
 	_, err := r.client.ListAccounts(t.Context(), connect.NewRequest(new(calferryv1.ListAccountsRequest)))
 	require.Equal(t, connect.CodeUnauthenticated, connect.CodeOf(err))
 	req := connect.NewRequest(new(calferryv1.ListAccountsRequest))

@@ -2,15 +2,14 @@ package state
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"strings"
 
 	"connectrpc.com/connect"
 
 	"github.com/calferry/calferry/proto/gen/calferry/v1/calferryv1connect"
-	"github.com/calferry/calferry/services/state/internal/access"
 	"github.com/calferry/calferry/services/state/internal/api"
+	"github.com/calferry/calferry/services/state/internal/audit"
 	"github.com/calferry/calferry/services/state/internal/console"
 )
 
@@ -19,25 +18,23 @@ const maxRequest = 4 << 20
 
 // routes joins API and console below the path prefix.
 func (s *Service) routes(service *api.Service) (http.Handler, error) {
-	guard, err := access.New(s.cfg.AuthToken, s.cfg.PathPrefix, s.deps.Now)
+	pages, err := console.New(service, s.board, s.guard, s.cfg.PathPrefix, s.deps.Now, s.deps.Logger)
 	if err != nil {
 		return nil, err
 	}
-	pages, err := console.New(service, s.board, guard, s.cfg.PathPrefix, s.deps.Now, s.deps.Logger)
-	if err != nil {
-		return nil, err
-	}
-	path, rpc := calferryv1connect.NewCalferryServiceHandler(service, connect.WithReadMaxBytes(maxRequest))
+	path, rpc := calferryv1connect.NewCalferryServiceHandler(service, connect.WithReadMaxBytes(maxRequest),
+		connect.WithInterceptors(api.Roles(), audit.Interceptor()))
 	mux := http.NewServeMux()
-	mux.Handle(path, guard.Wrap(rpc, http.HandlerFunc(deniedRPC)))
+	mux.Handle(path, s.guard.Wrap(rpc, http.HandlerFunc(deniedRPC)))
 	mux.Handle("/", pages.Handler())
-	whole := mux
+	var whole http.Handler = mux
 	if s.cfg.PathPrefix != "" {
-		whole = http.NewServeMux()
-		whole.Handle(s.cfg.PathPrefix+"/", http.StripPrefix(s.cfg.PathPrefix, mux))
-		whole.Handle("/{$}", http.RedirectHandler(s.cfg.PathPrefix+"/", http.StatusSeeOther))
+		below := http.NewServeMux()
+		below.Handle(s.cfg.PathPrefix+"/", http.StripPrefix(s.cfg.PathPrefix, mux))
+		below.Handle("/{$}", http.RedirectHandler(s.cfg.PathPrefix+"/", http.StatusSeeOther))
+		whole = below
 	}
-	return s.untilStop(whole), nil
+	return s.audit.Attach(s.untilStop(whole)), nil
 }
 
 // untilStop ends answers that go on for ever when the service stops: a stop need not wait for browsers to leave.
@@ -56,16 +53,14 @@ func (s *Service) untilStop(next http.Handler) http.Handler {
 
 // deniedRPC says what is missing, in the protocol that the caller speaks.
 func deniedRPC(w http.ResponseWriter, r *http.Request) {
-	err := connect.NewError(connect.CodeUnauthenticated, errToken)
+	err := api.Error(api.CodeUnauthenticated, "the auth token is missing or wrong; send it as a bearer token")
 	if writer := connect.NewErrorWriter(); writer.IsSupported(r) {
 		_ = writer.Write(w, r, err) // the caller has gone
 		return
 	}
 	w.Header().Set("WWW-Authenticate", "Bearer")
-	http.Error(w, err.Message(), http.StatusUnauthorized)
+	http.Error(w, err.Error(), http.StatusUnauthorized)
 }
-
-var errToken = errors.New("the auth token is missing or wrong; send it as a bearer token")
 
 func endless(path string) bool {
 	return strings.HasSuffix(path, "/events") || strings.HasSuffix(path, calferryv1connect.CalferryServiceWatchSubscriptionsProcedure)

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -28,8 +29,11 @@ import (
 	"github.com/calferry/calferry/pkg/streams"
 	"github.com/calferry/calferry/pkg/tokens"
 	"github.com/calferry/calferry/pkg/workqueue"
+	"github.com/calferry/calferry/services/state/internal/access"
 	"github.com/calferry/calferry/services/state/internal/accounts"
+	"github.com/calferry/calferry/services/state/internal/alerts"
 	"github.com/calferry/calferry/services/state/internal/api"
+	"github.com/calferry/calferry/services/state/internal/audit"
 	"github.com/calferry/calferry/services/state/internal/board"
 	"github.com/calferry/calferry/services/state/internal/broker"
 	"github.com/calferry/calferry/services/state/internal/calendars"
@@ -53,6 +57,7 @@ const (
 var needs = []string{
 	streams.StreamFetch, streams.StreamChanges, streams.StreamReports, streams.BucketLedger, streams.BucketSubscriptions,
 	streams.BucketAccounts, streams.BucketHealth, streams.BucketHolds,
+	streams.BucketAlerts, streams.BucketAccess, streams.StreamAudit,
 }
 
 // Deps are what the service is given. NATS is needed.
@@ -68,6 +73,8 @@ type Deps struct {
 	Logger  *slog.Logger          // nil is silent
 	Metrics prometheus.Registerer // nil registers none
 	Now     func() time.Time      // time.Now when nil
+	// Announce shows a person the token that was made because none is set; nil writes it to standard error.
+	Announce func(token string)
 }
 
 func (d Deps) withDefaults() Deps {
@@ -79,6 +86,11 @@ func (d Deps) withDefaults() Deps {
 	}
 	if d.Now == nil {
 		d.Now = time.Now
+	}
+	if d.Announce == nil {
+		d.Announce = func(token string) {
+			fmt.Fprintf(os.Stderr, "\nAuth token for the console and the API, shown this once:\n\n    %s\n\n", token)
+		}
 	}
 	return d
 }
@@ -95,6 +107,9 @@ type Service struct {
 	registry *registry.Registry
 	consumer *reports.Consumer
 	broker   *tokens.Broker
+	alerts   *alerts.Keeper
+	audit    *audit.Log
+	guard    *access.Guard
 	handler  http.Handler
 	address  atomic.Pointer[string]
 	// streaming ends when the service stops, and with it the answers that would go on for ever.
@@ -176,6 +191,13 @@ func (s *Service) open(ctx context.Context) error {
 	s.consumer = reports.NewConsumer(s.js, &reports.HealthKeeper{
 		Book: s.book, Registry: reg, Ledger: store, Accounts: keeper, Log: d.Logger, Now: d.Now,
 	}, d.Logger, d.Metrics)
+	if err := s.openAccess(ctx); err != nil {
+		return err
+	}
+	s.alerts, err = alerts.New(ctx, s.cfg.Alerts, s.js, s.board, s.cfg.Access.PublicURL, d.Logger, d.Now, d.Metrics)
+	if err != nil {
+		return err
+	}
 	feeds := d.Feed
 	if feeds == nil {
 		if feeds, err = feed.New(feed.Config{}); err != nil {
@@ -184,9 +206,24 @@ func (s *Service) open(ctx context.Context) error {
 	}
 	s.handler, err = s.routes(api.New(api.Parts{
 		Board: s.board, Registry: reg, Ledger: store, Book: s.book, Holds: s.holds, Accounts: keeper, Turns: s.turns,
-		Calendars: calendars.New(client, reg, keeper, d.Logger), Consents: flow, ExternalURL: s.cfg.ExternalURL, Check: s.broker.Check, Feeds: feeds, Fetches: fetches, Changes: changes, JetStream: s.js, FeedKey: d.FeedKey,
+		Calendars: calendars.New(client, reg, keeper, d.Logger), Consents: flow, ExternalURL: s.cfg.ExternalURL, Check: s.broker.Check, Feeds: feeds, Alerts: s.alerts, Audit: s.audit, Fetches: fetches, Changes: changes, JetStream: s.js, FeedKey: d.FeedKey,
 		LocalFeeds: s.cfg.LocalFeeds, Log: d.Logger, Now: d.Now,
 	}))
+	return err
+}
+
+// openAccess decides who may use the service, and shows the token that it makes when nothing else is set.
+func (s *Service) openAccess(ctx context.Context) error {
+	d := s.deps
+	s.audit = audit.New(s.js, d.Logger, d.Now)
+	secrets, made, err := access.OpenSecrets(ctx, s.js, d.AccountKey, s.cfg.needsToken())
+	if err != nil {
+		return err
+	}
+	if made != "" {
+		d.Announce(made)
+	}
+	s.guard, err = access.New(s.cfg.Access, s.cfg.PathPrefix, secrets, d.Now)
 	return err
 }
 
@@ -211,6 +248,7 @@ func (s *Service) Run(ctx context.Context) error {
 	group.Go(func() error { return s.board.Run(ctx) })
 	group.Go(func() error { return s.consumer.Run(ctx) })
 	group.Go(func() error { return s.turns.Run(ctx) })
+	group.Go(func() error { return s.alerts.Run(ctx) })
 	group.Go(func() error { return s.broker.Serve(ctx, s.deps.NATS) })
 	group.Go(func() error { return s.rekey(ctx) })
 	if !s.cfg.HandlerOnly {
@@ -260,7 +298,7 @@ func (s *Service) listen(ctx context.Context) error {
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
 		ErrorLog: slog.NewLogLogger(s.deps.Logger.Handler(), slog.LevelDebug),
 	}
-	s.deps.Logger.InfoContext(ctx, "Serving API and console", slog.String("address", address), slog.Bool("token", s.cfg.AuthToken != ""))
+	s.deps.Logger.InfoContext(ctx, "Serving API and console", slog.String("address", address), slog.Bool("sign_in", s.guard.Required()))
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(l) }()
 	select {

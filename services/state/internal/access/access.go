@@ -1,140 +1,223 @@
 // Package access decides who may use the API and the console.
 //
-// With a token, every request needs it: programs as a bearer token, people as a signed cookie that the log-in form
-// gives for it. Without a token, only requests that were addressed to this machine's loopback are served, so that a web
-// page which makes its own name point here gets nothing. Requests that a browser makes for another site are refused
-// in both cases.
+// Somebody shows who they are by a token, by a session that a token or an OpenID Connect provider gave them, or by the
+// word of a trusted proxy. Where none of these is set, only requests that were addressed to this machine's loopback are
+// served, so that a web page which makes its own name point here gets nothing. Requests that a browser makes for another
+// site are always refused.
+//
+// It guarantees that a viewer changes nothing, that a token is compared in constant time and only its hash is kept, and
+// that a header of a proxy counts only when it comes from one of the listed addresses.
 package access
 
 import (
+	"context"
 	"crypto/hkdf"
-	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/base64"
-	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"time"
-
-	"github.com/calferry/calferry/pkg/config"
 )
 
-const (
-	// MinToken is the least length of a token, in bytes: 16 random characters are not guessed over a network.
-	MinToken = 16
-	// session is how long a log-in lasts.
-	session    = 7 * 24 * time.Hour
-	cookieName = "calferry_session"
-)
+// MinToken is the least length of a token, in bytes: 16 random characters are not guessed over a network.
+const MinToken = 16
 
 // Guard checks requests. It is safe for concurrent use.
 type Guard struct {
-	token  string
-	key    []byte
-	prefix string
-	now    func() time.Time
-	cross  *http.CrossOriginProtection
+	settings Settings
+	tokens   []token
+	key      []byte
+	prefix   string
+	now      func() time.Time
+	cross    *http.CrossOriginProtection
+	proxies  []netip.Prefix
+	provider *provider
 }
 
-// New makes a guard. prefix is the path below which the console is served, without a slash at its end.
-func New(token config.Secret, prefix string, now func() time.Time) (*Guard, error) {
-	g := &Guard{
-		token: token.Reveal(), prefix: prefix, now: now,
-		cross: http.NewCrossOriginProtection(),
+type token struct {
+	hash [sha256.Size]byte
+	who  Identity
+}
+
+// print is what a session remembers of the token that gave it.
+func (t token) print() string { return hex.EncodeToString(t.hash[:8]) }
+
+// New makes a guard. prefix is the path below which the console is served, without a slash at its end. secrets are those
+// of Secrets, and nil when the process has none: sessions then end with it, unless a token is set.
+func New(settings Settings, prefix string, secrets *Secrets, now func() time.Time) (*Guard, error) {
+	settings = settings.WithDefaults()
+	if err := settings.Validate(); err != nil {
+		return nil, err
 	}
-	if g.token == "" {
-		return g, nil
-	}
-	if len(g.token) < MinToken {
-		return nil, fmt.Errorf("the auth token has %d characters: use at least %d, for example from `openssl rand -hex 24`", len(g.token), MinToken)
-	}
+	g := &Guard{settings: settings, prefix: prefix, now: now, cross: http.NewCrossOriginProtection()}
 	var err error
-	// Changing the token ends all sessions, on every replica.
-	if g.key, err = hkdf.Key(sha256.New, []byte(g.token), nil, "calferry console session", sha256.Size); err != nil {
+	if g.proxies, err = networks(settings.TrustedProxies); err != nil {
+		return nil, err
+	}
+	for _, t := range []struct {
+		text string
+		who  Identity
+	}{{settings.AuthToken.Reveal(), Identity{"token", Operator}}, {settings.ViewerToken.Reveal(), Identity{"viewer token", Viewer}}} {
+		if t.text != "" {
+			g.tokens = append(g.tokens, token{sha256.Sum256([]byte(t.text)), t.who})
+		}
+	}
+	var root []byte
+	if secrets != nil {
+		root = secrets.SessionKey
+		if len(secrets.TokenHash) == sha256.Size {
+			g.tokens = append(g.tokens, token{[sha256.Size]byte(secrets.TokenHash), Identity{"token", Operator}})
+		}
+	}
+	if len(root) == 0 {
+		// Without a shared key, replicas agree on sessions by the token.
+		root = []byte(settings.AuthToken.Reveal() + "\x00" + settings.ViewerToken.Reveal() + "\x00" + settings.OIDCClientSecret.Reveal())
+		if len(root) < MinToken {
+			root = randomKey()
+		}
+	}
+	if g.key, err = hkdf.Key(sha256.New, root, nil, "calferry console session", sha256.Size); err != nil {
 		return nil, fmt.Errorf("derive the session key: %w", err)
+	}
+	if settings.OIDCIssuer != "" {
+		g.provider = newProvider(g)
 	}
 	return g, nil
 }
 
-// Required tells whether a token is needed at all.
-func (g *Guard) Required() bool { return g.token != "" }
+// Required tells whether a request must show who makes it.
+func (g *Guard) Required() bool { return len(g.tokens) > 0 || g.settings.people() }
 
-// Wrap serves a request with next if it may be served, and with denied, which answers 401 or shows a log-in form, if
-// it lacks the token.
+// Tokens tells whether people can sign in with a token, and Provider whether with an OpenID Connect provider.
+func (g *Guard) Tokens() bool { return len(g.tokens) > 0 }
+
+// Provider tells whether people can sign in with an OpenID Connect provider.
+func (g *Guard) Provider() bool { return g.provider != nil }
+
+// Wrap serves a request with next if it may be served, with the caller's Identity in its context, and with denied,
+// which answers 401 or shows a log-in form, if nobody knows who makes it. What a viewer may do is for next to decide;
+// see ReadOnly.
 func (g *Guard) Wrap(next, denied http.Handler) http.Handler {
 	return g.cross.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case g.Required() && !g.allowed(r):
-			denied.ServeHTTP(w, r)
-		case !g.Required() && !loopback(r.Host):
-			http.Error(w, "This server answers only under a loopback address, such as http://127.0.0.1. Set an auth token to serve other names.", http.StatusMisdirectedRequest)
-		default:
-			next.ServeHTTP(w, r)
+		if !g.Required() {
+			if !loopback(r.Host) {
+				http.Error(w, "This server answers only under a loopback address, such as http://127.0.0.1. Set an auth token to serve other names.", http.StatusMisdirectedRequest)
+				return
+			}
+			next.ServeHTTP(w, r.WithContext(With(r.Context(), Identity{"local", Operator})))
+			return
 		}
+		who := g.identify(r)
+		if who.Role == Nobody {
+			denied.ServeHTTP(w, r)
+			return
+		}
+		next.ServeHTTP(w, r.WithContext(With(r.Context(), who)))
 	}))
+}
+
+// ReadOnly serves with refused what a viewer asks that might change something, by the request's method.
+func ReadOnly(next, refused http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if reads := r.Method == http.MethodGet || r.Method == http.MethodHead; !reads && From(r.Context()).Role < Operator {
+			refused.ServeHTTP(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // CrossOrigin refuses requests that a browser makes for another site.
 func (g *Guard) CrossOrigin(next http.Handler) http.Handler { return g.cross.Handler(next) }
 
-func (g *Guard) allowed(r *http.Request) bool {
+// identify tells who makes a request. What a request shows wrongly is not made good by something else that it shows.
+func (g *Guard) identify(r *http.Request) Identity {
 	if bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
-		return g.matches(bearer)
+		if t, ok := g.matches(bearer); ok {
+			return t.who
+		}
+		return Identity{}
 	}
-	cookie, err := r.Cookie(cookieName)
-	return err == nil && g.valid(cookie.Value)
+	for _, value := range cookies(r, cookieName) {
+		if v, ok := open[sessionValue](g.key, "session", value, g.now()); ok {
+			if role := g.standing(v); role != Nobody {
+				return Identity{v.Actor, role}
+			}
+		}
+	}
+	return g.proxied(r)
 }
 
-func (g *Guard) matches(token string) bool {
-	given, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(g.token))
-	return subtle.ConstantTimeCompare(given[:], want[:]) == 1
+// standing is the role that a session gives now: its token may be gone, and the lists may have changed.
+func (g *Guard) standing(v sessionValue) Role {
+	if v.Grant == grantProvider {
+		if g.provider == nil {
+			return Nobody
+		}
+		return g.settings.role(person{v.Email, v.Groups})
+	}
+	for _, t := range g.tokens {
+		if t.print() == v.Grant && t.who.Role == v.Role {
+			return v.Role
+		}
+	}
+	return Nobody
+}
+
+// proxied believes the headers of listed proxies.
+func (g *Guard) proxied(r *http.Request) Identity {
+	if len(g.proxies) == 0 {
+		return Identity{}
+	}
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return Identity{}
+	}
+	trusted := false
+	for _, network := range g.proxies {
+		trusted = trusted || network.Contains(from.Addr().Unmap())
+	}
+	// A header that is there twice was sent by the browser and by the proxy: nobody knows which is which.
+	names := r.Header.Values(g.settings.ProxyUser)
+	if !trusted || len(names) != 1 || strings.TrimSpace(names[0]) == "" {
+		return Identity{}
+	}
+	who := person{email: strings.TrimSpace(names[0])}
+	if groups := r.Header.Values(g.settings.ProxyGroups); len(groups) == 1 {
+		for group := range strings.SplitSeq(groups[0], ",") {
+			if group = strings.TrimSpace(group); group != "" {
+				who.groups = append(who.groups, group)
+			}
+		}
+	}
+	return Identity{who.email, g.settings.role(who)}
+}
+
+func (g *Guard) matches(text string) (token, bool) {
+	given := sha256.Sum256([]byte(text))
+	for _, t := range g.tokens {
+		if subtle.ConstantTimeCompare(given[:], t.hash[:]) == 1 {
+			return t, true
+		}
+	}
+	return token{}, false
 }
 
 // ErrToken says that a log-in had the wrong token.
 var ErrToken = errors.New("that is not the token")
 
-// LogIn gives the browser a session if token is the right one, and returns ErrToken else.
-func (g *Guard) LogIn(w http.ResponseWriter, r *http.Request, token string) error {
-	if !g.matches(strings.TrimSpace(token)) {
+// LogIn gives the browser a session if token is a right one, and returns ErrToken else.
+func (g *Guard) LogIn(w http.ResponseWriter, r *http.Request, text string) error {
+	t, ok := g.matches(strings.TrimSpace(text))
+	if !ok {
 		return ErrToken
 	}
-	expires := g.now().Add(session)
-	http.SetCookie(w, g.cookie(r, g.sign(expires), expires))
-	return nil
-}
-
-// LogOut takes the session away from the browser.
-func (g *Guard) LogOut(w http.ResponseWriter, r *http.Request) {
-	http.SetCookie(w, g.cookie(r, "", time.Unix(1, 0)))
-}
-
-func (g *Guard) cookie(r *http.Request, value string, expires time.Time) *http.Cookie {
-	return &http.Cookie{
-		Name: cookieName, Value: value, Path: g.prefix + "/", Expires: expires,
-		HttpOnly: true, SameSite: http.SameSiteLaxMode,
-		Secure: r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https",
-	}
-}
-
-// sign makes a session's value: when it ends, and a signature of that.
-func (g *Guard) sign(expires time.Time) string {
-	stamp := binary.BigEndian.AppendUint64(nil, uint64(expires.Unix()))
-	mac := hmac.New(sha256.New, g.key)
-	mac.Write(stamp)
-	return base64.RawURLEncoding.EncodeToString(mac.Sum(stamp))
-}
-
-func (g *Guard) valid(value string) bool {
-	signed, err := base64.RawURLEncoding.DecodeString(value)
-	if err != nil || len(signed) != 8+sha256.Size {
-		return false
-	}
-	expires := time.Unix(int64(binary.BigEndian.Uint64(signed[:8])), 0)
-	return g.now().Before(expires) && hmac.Equal([]byte(g.sign(expires)), []byte(value))
+	return g.admit(w, r, sessionValue{Actor: t.who.Actor, Role: t.who.Role, Grant: t.print()})
 }
 
 // Loopback tells whether an address to listen on can be reached only from this machine.
@@ -150,4 +233,23 @@ func loopback(hostport string) bool {
 	}
 	ip := net.ParseIP(strings.Trim(host, "[]"))
 	return ip != nil && ip.IsLoopback()
+}
+
+// Handler serves what a provider's sign-in needs below /login/, and 404 when there is no provider.
+func (g *Guard) Handler(failed func(w http.ResponseWriter, r *http.Request, why string)) http.Handler {
+	mux := http.NewServeMux()
+	if g.provider != nil {
+		mux.HandleFunc("GET /login/oidc", func(w http.ResponseWriter, r *http.Request) { g.provider.begin(w, r, failed) })
+		mux.HandleFunc("GET /login/callback", func(w http.ResponseWriter, r *http.Request) { g.provider.complete(w, r, failed) })
+	}
+	return mux
+}
+
+// Ready tells whether the provider can be asked; nil when there is none.
+func (g *Guard) Ready(ctx context.Context) error {
+	if g.provider == nil {
+		return nil
+	}
+	_, _, err := g.provider.client(ctx)
+	return err
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/calferry/calferry/pkg/config"
 	"github.com/calferry/calferry/services/state/internal/access"
 )
 
@@ -31,7 +30,7 @@ func status(g *access.Guard, change func(*http.Request)) int {
 func TestWithToken(t *testing.T) {
 	t.Parallel()
 	clock := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
-	g, err := access.New(config.Secret(token), "/calferry", func() time.Time { return clock })
+	g, err := access.New(access.Settings{AuthToken: token}, "/calferry", nil, func() time.Time { return clock })
 	require.NoError(t, err)
 
 	require.Equal(t, http.StatusUnauthorized, status(g, func(*http.Request) {}))
@@ -60,7 +59,7 @@ func TestWithToken(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, with(strings.ToUpper(cookie.Value)))
 	require.Equal(t, http.StatusUnauthorized, with(""))
 
-	other, err := access.New(config.Secret(token+"2"), "/calferry", func() time.Time { return clock })
+	other, err := access.New(access.Settings{AuthToken: token + "2"}, "/calferry", nil, func() time.Time { return clock })
 	require.NoError(t, err)
 	require.Equal(t, http.StatusUnauthorized, status(other, func(r *http.Request) { r.AddCookie(cookie) }), "a new token ends sessions")
 
@@ -70,7 +69,7 @@ func TestWithToken(t *testing.T) {
 
 func TestWithoutTokenOnlyLoopbackNames(t *testing.T) {
 	t.Parallel()
-	g, err := access.New("", "", time.Now)
+	g, err := access.New(access.Settings{}, "", nil, time.Now)
 	require.NoError(t, err)
 	for host, want := range map[string]int{
 		"127.0.0.1:8080": http.StatusOK, "localhost:8080": http.StatusOK, "[::1]:8080": http.StatusOK, "127.0.0.1": http.StatusOK,
@@ -83,7 +82,7 @@ func TestWithoutTokenOnlyLoopbackNames(t *testing.T) {
 
 func TestOtherSitesAreRefused(t *testing.T) {
 	t.Parallel()
-	g, err := access.New("", "", time.Now)
+	g, err := access.New(access.Settings{}, "", nil, time.Now)
 	require.NoError(t, err)
 	for _, site := range []string{"cross-site", "same-site"} {
 		require.Equal(t, http.StatusForbidden, status(g, func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", site) }))
@@ -94,7 +93,7 @@ func TestOtherSitesAreRefused(t *testing.T) {
 
 func TestShortTokenIsRefused(t *testing.T) {
 	t.Parallel()
-	_, err := access.New("hunter2", "", time.Now)
+	_, err := access.New(access.Settings{AuthToken: "hunter2"}, "", nil, time.Now)
 	require.ErrorContains(t, err, "at least 16")
 	require.NotContains(t, err.Error(), "hunter2")
 }

@@ -17,6 +17,7 @@ import (
 	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
 	"github.com/calferry/calferry/proto/gen/calferry/v1/calferryv1connect"
 	"github.com/calferry/calferry/services/state/internal/accounts"
+	"github.com/calferry/calferry/services/state/internal/audit"
 	"github.com/calferry/calferry/services/state/internal/board"
 	"github.com/calferry/calferry/services/state/internal/health"
 	"github.com/calferry/calferry/services/state/internal/healthbook"
@@ -39,8 +40,10 @@ type Parts struct {
 	// ExternalURL is scheme and host by which browsers reach the console, where it is known.
 	ExternalURL string
 	// Check asks Google whether it takes a credential that is not stored yet; its errors are those of pkg/gcal.
-	Check func(ctx context.Context, record *calferryv1.Account, credential *calferryv1.Credential) error
-	Feeds Feeds
+	Check  func(ctx context.Context, record *calferryv1.Account, credential *calferryv1.Credential) error
+	Feeds  Feeds
+	Alerts Alerts
+	Audit  *audit.Log
 	// Fetches and Changes are counted, not worked on.
 	Fetches, Changes Queue
 	JetStream        jetstream.JetStream
