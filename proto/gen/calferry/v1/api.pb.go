@@ -3093,7 +3093,7 @@ type GetQueuesResponse struct {
 	Queues []*Queue               `protobuf:"bytes,1,rep,name=queues,proto3" json:"queues,omitempty"`
 	// Those with the most waiting writes first.
 	Lanes []*Lane `protobuf:"bytes,2,rep,name=lanes,proto3" json:"lanes,omitempty"`
-	// Throttles of the newest sync of all subscriptions, by scope.
+	// Throttles of the newest turns of all subscriptions, by scope.
 	Throttles     *Throttles `protobuf:"bytes,3,opt,name=throttles,proto3" json:"throttles,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3157,7 +3157,7 @@ type Queue struct {
 	Ready    uint64                 `protobuf:"varint,2,opt,name=ready,proto3" json:"ready,omitempty"`
 	Delayed  uint64                 `protobuf:"varint,3,opt,name=delayed,proto3" json:"delayed,omitempty"`
 	InFlight uint64                 `protobuf:"varint,4,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
-	// Age of the oldest message; unset when empty.
+	// How long the oldest ready message has waited; unset when none is ready.
 	Oldest        *durationpb.Duration `protobuf:"bytes,5,opt,name=oldest,proto3" json:"oldest,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -4005,6 +4005,8 @@ func (x *ImportConfigRequest) GetCalendarId() string {
 type ImportConfigResponse struct {
 	state         protoimpl.MessageState  `protogen:"open.v1"`
 	Subscriptions []*ImportedSubscription `protobuf:"bytes,1,rep,name=subscriptions,proto3" json:"subscriptions,omitempty"`
+	// What of the document has no equivalent here.
+	Notes         []string `protobuf:"bytes,2,rep,name=notes,proto3" json:"notes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4042,6 +4044,13 @@ func (*ImportConfigResponse) Descriptor() ([]byte, []int) {
 func (x *ImportConfigResponse) GetSubscriptions() []*ImportedSubscription {
 	if x != nil {
 		return x.Subscriptions
+	}
+	return nil
+}
+
+func (x *ImportConfigResponse) GetNotes() []string {
+	if x != nil {
+		return x.Notes
 	}
 	return nil
 }
@@ -4853,9 +4862,10 @@ const file_calferry_v1_api_proto_rawDesc = "" +
 	"\adry_run\x18\x03 \x01(\bR\x06dryRun\x12\x18\n" +
 	"\aaccount\x18\x04 \x01(\tR\aaccount\x12\x1f\n" +
 	"\vcalendar_id\x18\x05 \x01(\tR\n" +
-	"calendarId\"_\n" +
+	"calendarId\"u\n" +
 	"\x14ImportConfigResponse\x12G\n" +
-	"\rsubscriptions\x18\x01 \x03(\v2!.calferry.v1.ImportedSubscriptionR\rsubscriptions\"\x85\x01\n" +
+	"\rsubscriptions\x18\x01 \x03(\v2!.calferry.v1.ImportedSubscriptionR\rsubscriptions\x12\x14\n" +
+	"\x05notes\x18\x02 \x03(\tR\x05notes\"\x85\x01\n" +
 	"\x14ImportedSubscription\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x121\n" +
