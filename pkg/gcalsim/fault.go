@@ -1,6 +1,7 @@
 package gcalsim
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -29,6 +30,7 @@ const (
 	FaultThrottle429    Fault = "throttle_429"       // 429 of the quota per project and minute
 	FaultQuota          Fault = "quota_exceeded"     // 403 quotaExceeded
 	FaultSlow           Fault = "slow"               // only Rule.Delay, then as usual
+	FaultAnswer         Fault = "answer"             // Rule.Status and Rule.Body, word for word
 )
 
 // Rule scripts a fault.
@@ -48,12 +50,18 @@ type Rule struct {
 	RetryAfter time.Duration `json:"retry_after,omitempty"`
 	// Delay passes (in real time) before the fault.
 	Delay time.Duration `json:"delay,omitempty"`
+	// Status and Body are the answer of FaultAnswer; a body that is no JSON is a page.
+	Status int    `json:"status,omitempty"`
+	Body   string `json:"body,omitempty"`
 }
 
 // Validate says what is wrong with a rule.
 func (r Rule) Validate() error {
-	if _, ok := faultProblems[r.Fault]; !ok && !slices.Contains([]Fault{FaultReset, FaultTruncated, FaultHang, FaultSlow}, r.Fault) {
+	if _, ok := faultProblems[r.Fault]; !ok && !slices.Contains([]Fault{FaultReset, FaultTruncated, FaultHang, FaultSlow, FaultAnswer}, r.Fault) {
 		return fmt.Errorf("fault %q is unknown; see the Fault constants", r.Fault)
+	}
+	if r.Fault == FaultAnswer && (r.Status < http.StatusOK || r.Status > 599) {
+		return fmt.Errorf("status %d is no answer's; use 200 to 599", r.Status)
 	}
 	if r.Chance < 0 || r.Chance > 1 {
 		return fmt.Errorf("chance %v must be between 0 and 1", r.Chance)
@@ -163,6 +171,8 @@ func (r *Rule) answer(project string, earned answer) answer {
 	case FaultTruncated:
 		earned.body = earned.body[:len(earned.body)/2]
 		return earned
+	case FaultAnswer:
+		return r.asWritten()
 	}
 	word, ok := faultProblems[r.Fault]
 	if !ok {
@@ -172,5 +182,15 @@ func (r *Rule) answer(project string, earned answer) answer {
 	p.retryAfter(r.RetryAfter)
 	a := p.answer()
 	a.throttled, a.reason = p.throttled, p.reason()
+	return a
+}
+
+func (r *Rule) asWritten() answer {
+	p := &problem{}
+	p.retryAfter(r.RetryAfter)
+	a := answer{status: r.Status, header: p.header, body: []byte(r.Body)}
+	if !json.Valid(a.body) {
+		a.contentType = "text/html; charset=UTF-8"
+	}
 	return a
 }

@@ -192,3 +192,18 @@ func TestTheTokenEndpointFailsOnRequest(t *testing.T) {
 	require.Equal(t, http.StatusServiceUnavailable, b.refresh(token).code)
 	require.Equal(t, http.StatusOK, b.refresh(token).code)
 }
+
+func TestAnAnswerWordForWord(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	const body = `{"error":{"code":403,"message":"No.","errors":[{"reason":"brandNew","message":"No."}]}}`
+	b.Fail(gcalsim.Rule{Match: inserts, Fault: gcalsim.FaultAnswer, Status: http.StatusForbidden, Body: body, RetryAfter: time.Second, Times: 1})
+	_, err := b.events.Insert(work, timed("aaaaa1", 2, 9)).Do()
+	g := refused(t, err, http.StatusForbidden, "brandNew", "No.")
+	require.Equal(t, body, g.Body)
+	require.Equal(t, "1", g.Header.Get("Retry-After"))
+	b.Fail(gcalsim.Rule{Match: inserts, Fault: gcalsim.FaultAnswer, Status: http.StatusBadGateway, Body: "<html>"})
+	_, err = b.events.Insert(work, timed("aaaaa1", 2, 9)).Do()
+	require.Contains(t, refused(t, err, http.StatusBadGateway, "", "").Header.Get("Content-Type"), "text/html")
+	require.Error(t, gcalsim.Rule{Fault: gcalsim.FaultAnswer, Status: 42}.Validate())
+}
