@@ -13,8 +13,8 @@ import (
 	"github.com/calferry/calferry/services/state/internal/console"
 )
 
-// maxRequest bounds a request to the API, in bytes. The largest, a decision about held events, holds their keys.
-const maxRequest = 4 << 20
+// maxRequest bounds a request to the API, in bytes. The largest is an import, of which the command line sends up to 8 MiB.
+const maxRequest = 10 << 20
 
 // routes joins API and console below the path prefix.
 func (s *Service) routes(service *api.Service) (http.Handler, error) {

@@ -23,7 +23,15 @@ const (
 // CreateSubscription stores a subscription and starts its first fetch. Google is asked for the calendar's id and zone
 // unless the request has both.
 func (s *Service) CreateSubscription(ctx context.Context, req *connect.Request[calferryv1.CreateSubscriptionRequest]) (*connect.Response[calferryv1.CreateSubscriptionResponse], error) {
-	in := req.Msg
+	status, err := s.create(ctx, req.Msg, calferryv1.SubscriptionState_SUBSCRIPTION_STATE_ACTIVE)
+	if err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&calferryv1.CreateSubscriptionResponse{Subscription: status}), nil
+}
+
+// create stores a subscription, and starts its fetch if it is active.
+func (s *Service) create(ctx context.Context, in *calferryv1.CreateSubscriptionRequest, state calferryv1.SubscriptionState) (*calferryv1.SubscriptionStatus, error) {
 	feed, err := parseFeed(in.GetFeed(), s.LocalFeeds)
 	if err != nil {
 		return nil, err
@@ -59,7 +67,7 @@ func (s *Service) CreateSubscription(ctx context.Context, req *connect.Request[c
 	}
 	now := timestamppb.New(s.Now())
 	rec := &registry.Record[*calferryv1.Subscription]{Value: &calferryv1.Subscription{
-		Id: id, Name: name, State: calferryv1.SubscriptionState_SUBSCRIPTION_STATE_ACTIVE,
+		Id: id, Name: name, State: state,
 		SealedFeed: sealed, FeedLabel: feed.label, LocalFeed: feed.local,
 		Target:           s.target(account.Value, calendar.ID),
 		CalendarTimeZone: calendar.TimeZone, Options: in.GetOptions(), Interval: in.GetInterval(),
@@ -68,12 +76,14 @@ func (s *Service) CreateSubscription(ctx context.Context, req *connect.Request[c
 	if err := s.Registry.PutSubscription(ctx, rec); err != nil {
 		return nil, s.failed(ctx, "create subscription", err)
 	}
-	s.start(ctx, id)
+	if state == calferryv1.SubscriptionState_SUBSCRIPTION_STATE_ACTIVE {
+		s.start(ctx, id)
+	}
 	status, err := s.status(ctx, rec)
 	if err != nil {
 		return nil, s.failed(ctx, "create subscription", err)
 	}
-	return connect.NewResponse(&calferryv1.CreateSubscriptionResponse{Subscription: status}), nil
+	return status, nil
 }
 
 // calendar resolves the calendar that a request names.
@@ -149,11 +159,7 @@ func (s *Service) UpdateSubscription(ctx context.Context, req *connect.Request[c
 			sub.Interval = in.GetInterval()
 		}
 		if feed.source != nil {
-			sealed, err := registry.SealFeed(s.FeedKey, sub.GetId(), feed.source)
-			if err != nil {
-				return err
-			}
-			sub.SealedFeed, sub.FeedLabel, sub.LocalFeed = sealed, feed.label, feed.local
+			return s.setFeed(sub, feed)
 		}
 		return nil
 	})
@@ -161,6 +167,16 @@ func (s *Service) UpdateSubscription(ctx context.Context, req *connect.Request[c
 		return nil, s.failed(ctx, "update subscription", err)
 	}
 	return connect.NewResponse(&calferryv1.UpdateSubscriptionResponse{Subscription: status}), nil
+}
+
+// setFeed gives a subscription another feed.
+func (s *Service) setFeed(sub *calferryv1.Subscription, feed parsedFeed) error {
+	sealed, err := registry.SealFeed(s.FeedKey, sub.GetId(), feed.source)
+	if err != nil {
+		return err
+	}
+	sub.SealedFeed, sub.FeedLabel, sub.LocalFeed = sealed, feed.label, feed.local
+	return nil
 }
 
 // PauseSubscription stops fetching and writing. Events stay in Google.

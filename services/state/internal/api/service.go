@@ -57,8 +57,6 @@ type Parts struct {
 // Service implements CalferryService. It is safe for concurrent use.
 type Service struct {
 	Parts
-	// Methods that are still to be written answer that they are not implemented.
-	calferryv1connect.UnimplementedCalferryServiceHandler
 }
 
 var _ calferryv1connect.CalferryServiceHandler = (*Service)(nil)

@@ -48,6 +48,9 @@ func (k *HealthKeeper) Take(ctx context.Context, subscription string, arrivals [
 	if err != nil {
 		return err
 	}
+	if err := k.wrote(ctx, rec.Value, arrivals); err != nil {
+		return err
+	}
 	pace := float64(0)
 	var before *calferryv1.Health
 	after, err := k.Book.Update(ctx, subscription, func(h *calferryv1.Health) (*calferryv1.Health, error) {
