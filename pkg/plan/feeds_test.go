@@ -45,7 +45,7 @@ func TestFeeds(t *testing.T) {
 			require.Equal(t, naive, p.Read)
 			require.Zero(t, p.Skipped, p.Notes)
 			if known, ok := feedSums[filepath.Base(file)]; ok && known.of == hex.EncodeToString(sha(data)) {
-				require.Equal(t, known.events, len(p.Events))
+				require.Len(t, p.Events, known.events)
 				require.Equal(t, known.plan, hex.EncodeToString(planSum(p)), "the feed maps to other bodies: raise MappingVersion, see that they are better, and note the new sum")
 			}
 			for i := range p.Events {

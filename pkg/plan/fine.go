@@ -43,7 +43,8 @@ func (s *series) fine(_ time.Time, left *effort) iter.Seq[time.Time] {
 			if !r.allowsDay(at) {
 				// On to the first step of the next day.
 				rest := at.Truncate(day).Add(day).Sub(at)
-				at = at.Add((rest + every - 1) / every * every)
+				steps := int64((rest + every - 1) / every)
+				at = at.Add(time.Duration(steps) * every)
 				continue
 			}
 			hour := at
