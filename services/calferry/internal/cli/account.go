@@ -23,7 +23,7 @@ func (a *App) accountListCommand() *cobra.Command {
 	var asJSON *bool
 	cmd := a.command("list", "List the connected accounts", cobra.NoArgs, []any{server},
 		func(ctx context.Context, _ *env, _ []string) error {
-			res, err := server.client().ListAccounts(ctx, connect.NewRequest(&calferryv1.ListAccountsRequest{}))
+			res, err := server.client().ListAccounts(ctx, connect.NewRequest(&calferryv1.ListAccountsRequest{PageSize: maxPage}))
 			if err != nil {
 				return server.explainAPI(err)
 			}

@@ -16,11 +16,16 @@ import (
 	"github.com/calferry/calferry/services/state/internal/oauth"
 )
 
-// ListAccounts returns all accounts, without their secrets.
-func (s *Service) ListAccounts(ctx context.Context, _ *connect.Request[calferryv1.ListAccountsRequest]) (*connect.Response[calferryv1.ListAccountsResponse], error) {
+// ListAccounts returns accounts by address, without their secrets.
+func (s *Service) ListAccounts(_ context.Context, req *connect.Request[calferryv1.ListAccountsRequest]) (*connect.Response[calferryv1.ListAccountsResponse], error) {
+	pager, err := newPager(req.Msg.GetPageSize(), req.Msg.GetPageToken())
+	if err != nil {
+		return nil, err
+	}
+	page, next := cut(pager, positioned(s.Board.Accounts(), func(a *calferryv1.Account) string { return place(a.GetEmail(), a.GetId()) }))
 	uses := s.uses()
-	out := new(calferryv1.ListAccountsResponse)
-	for _, a := range s.Board.Accounts() {
+	out := &calferryv1.ListAccountsResponse{NextPageToken: next}
+	for _, a := range page {
 		out.Accounts = append(out.Accounts, s.accountStatus(a, uses[a.GetId()]))
 	}
 	return connect.NewResponse(out), nil

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"fmt"
 	"net/http"
 	"net/url"
 
@@ -39,7 +38,7 @@ type accountRow struct {
 type budgetLine struct{ Name, Text string }
 
 func (c *Console) accounts(w http.ResponseWriter, r *http.Request) {
-	list, err := call(r.Context(), c.api.ListAccounts, &calferryv1.ListAccountsRequest{})
+	list, err := call(r.Context(), c.api.ListAccounts, &calferryv1.ListAccountsRequest{PageSize: maxList})
 	if err != nil {
 		c.failed(w, r, err)
 		return
@@ -67,7 +66,7 @@ func (c *Console) removeAccount(w http.ResponseWriter, r *http.Request) {
 
 // account finds an account in the list; it shows a page and returns nil when there is none.
 func (c *Console) account(w http.ResponseWriter, r *http.Request, id string) *calferryv1.AccountStatus {
-	list, err := call(r.Context(), c.api.ListAccounts, &calferryv1.ListAccountsRequest{})
+	list, err := call(r.Context(), c.api.ListAccounts, &calferryv1.ListAccountsRequest{PageSize: maxList})
 	if err != nil {
 		c.failed(w, r, err)
 		return nil
@@ -110,15 +109,19 @@ func (c *Console) budget(b *calferryv1.Budget) []budgetLine {
 	lines := []budgetLine{}
 	if c.now().Sub(b.GetAt().AsTime()).Minutes() < 1 {
 		lines = append(lines,
-			budgetLine{"This minute", fmt.Sprintf("%d of %d units", b.GetUserMinute(), b.GetUserMinuteLimit())},
-			budgetLine{"Its project, this minute", fmt.Sprintf("%d of %d units", b.GetProjectMinute(), b.GetProjectMinuteLimit())})
+			budgetLine{"This minute", of(b.GetUserMinute(), b.GetUserMinuteLimit(), "units")},
+			budgetLine{"Its project, this minute", of(b.GetProjectMinute(), b.GetProjectMinuteLimit(), "units")})
 	}
 	lines = append(lines, budgetLine{"Today", plural(int(b.GetUserDay()), "request", "requests")})
-	day := fmt.Sprintf("%d of %d requests", b.GetProjectDay(), b.GetProjectDayLimit())
+	day := of(b.GetProjectDay(), b.GetProjectDayLimit(), "requests")
 	if b.GetNearTermOnly() {
 		day += "; only events of the next days are written until tomorrow"
 	}
 	return append(lines, budgetLine{"Its project, today", day})
+}
+
+func of[T uint32 | uint64](used, limit T, noun string) string {
+	return number(used) + " of " + number(limit) + " " + noun
 }
 
 func kindWord(kind calferryv1.AccountKind) string {
