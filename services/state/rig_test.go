@@ -98,7 +98,10 @@ func newRig(t *testing.T, change ...func(*state.Config)) *rig {
 	require.NoError(t, err)
 	accountKey, err := seal.Generate()
 	require.NoError(t, err)
-	cfg := state.Config{HandlerOnly: true, TokenURL: r.google.URL + "/token"}
+	cfg := state.Config{
+		HandlerOnly: true, TokenURL: r.google.URL + "/token", AuthURL: r.google.URL + "/o/oauth2/v2/auth", RevokeURL: r.google.URL + "/revoke",
+		ClientID: gcalsim.DefaultClientID, ClientSecret: clientSecret,
+	}
 	for _, c := range change {
 		c(&cfg)
 	}

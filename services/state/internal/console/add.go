@@ -33,7 +33,7 @@ type addPage struct {
 }
 
 func (c *Console) addForm(w http.ResponseWriter, r *http.Request) {
-	c.showAdd(w, r, http.StatusOK, addPage{Account: r.URL.Query().Get("account"), Options: optionsFormOf(nil, nil)})
+	c.showAdd(w, r, http.StatusOK, addPage{Account: r.URL.Query().Get("account"), Calendar: r.URL.Query().Get("calendar"), Options: optionsFormOf(nil, nil)})
 }
 
 // showAdd lists accounts and the chosen one's calendars, and shows the form.

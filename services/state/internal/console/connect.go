@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
+	"github.com/calferry/calferry/services/state/internal/access"
+	"github.com/calferry/calferry/services/state/internal/audit"
 	"github.com/calferry/calferry/services/state/internal/oauth"
 )
 
@@ -67,6 +69,10 @@ func (c *Console) consentLink(account, client string, existing bool) string {
 
 // connectGoogle sends the browser to Google. Nothing is stored before it comes back.
 func (c *Console) connectGoogle(w http.ResponseWriter, r *http.Request) {
+	if access.From(r.Context()).Role < access.Operator {
+		c.viewer(w, r)
+		return
+	}
 	q := r.URL.Query()
 	if r.Header.Get("Sec-Fetch-Site") == "cross-site" {
 		// Another site may send people here, but a sign-in begins only by their own choice.
@@ -133,12 +139,18 @@ type failedConnect struct {
 
 // connectDone takes what Google's redirect brought.
 func (c *Console) connectDone(w http.ResponseWriter, r *http.Request) {
+	// It is a GET, and changes what is stored.
+	if access.From(r.Context()).Role < access.Operator {
+		c.viewer(w, r)
+		return
+	}
 	q := r.URL.Query()
 	session := readSession(r)
 	if session == "" {
 		session = "none" // binds to nothing, so that only states without a session would fit
 	}
 	account, err := c.api.Complete(r.Context(), &calferryv1.CompleteConnectRequest{State: q.Get("state"), Code: q.Get("code"), Error: q.Get("error")}, session)
+	audit.Record(r.Context(), &calferryv1.ConnectAccountRequest{Id: account.GetId(), Email: account.GetEmail()}, err)
 	if err == nil {
 		wish, _ := c.api.Wish(q.Get("state")) // it was good a moment ago
 		to := c.base + accountPath(account.GetId()) + "/calendars?done=connected"
