@@ -243,10 +243,12 @@ const maxZoneUses = 100
 
 // zoneUse lists what was made of a zone's name, once for each zone that came of it.
 func (m *mapper) zoneUse(property *ical.Property, name string, zone *time.Location, how string) {
-	use := ZoneUse{Name: strings.Clone(clip(name, 100)), Zone: zone.String(), How: how}
-	if len(m.plan.Zones) >= maxZoneUses || m.zoneUses[use] {
+	use := ZoneUse{Name: clip(name, 100), Zone: zone.String(), How: how}
+	if m.zoneUses[use] || len(m.plan.Zones) >= maxZoneUses {
 		return
 	}
+	// A copy, so that a name does not keep a whole feed in memory.
+	use.Name = strings.Clone(use.Name)
 	m.zoneUses[use] = true
 	use.Line = property.Line
 	m.plan.Zones = append(m.plan.Zones, use)

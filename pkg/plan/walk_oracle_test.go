@@ -83,7 +83,7 @@ func TestWalksLikeTheStandardSays(t *testing.T) {
 	command.Stdin = bytes.NewReader(batch)
 	out, err := command.Output()
 	lines := bytes.Split(bytes.TrimSpace(out), []byte{'\n'})
-	require.NoError(t, err, "after %d of %d rules", len(lines), len(rules))
+	require.NoError(t, err, "after %d of %d rules, at %v", len(lines), len(rules), rules[min(len(lines), len(rules)-1)])
 	require.Len(t, lines, len(rules))
 	for n, line := range lines {
 		var theirs struct {
