@@ -3330,7 +3330,10 @@ type BeginConnectRequest struct {
 	// Whether existing calendars shall be offered, which needs a wider scope than creating one.
 	ExistingCalendars bool `protobuf:"varint,3,opt,name=existing_calendars,json=existingCalendars,proto3" json:"existing_calendars,omitempty"`
 	// Name of one of the configured OAuth clients; the first when empty.
-	Client        string `protobuf:"bytes,4,opt,name=client,proto3" json:"client,omitempty"`
+	Client string `protobuf:"bytes,4,opt,name=client,proto3" json:"client,omitempty"`
+	// Whether an account that has rights already shall be able to make calendars too. A new one for which
+	// existing_calendars is not set always is.
+	NewCalendars  bool `protobuf:"varint,5,opt,name=new_calendars,json=newCalendars,proto3" json:"new_calendars,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3391,6 +3394,13 @@ func (x *BeginConnectRequest) GetClient() string {
 		return x.Client
 	}
 	return ""
+}
+
+func (x *BeginConnectRequest) GetNewCalendars() bool {
+	if x != nil {
+		return x.NewCalendars
+	}
+	return false
 }
 
 type BeginConnectResponse struct {
@@ -4818,12 +4828,13 @@ const file_calferry_v1_api_proto_rawDesc = "" +
 	"\x04pace\x18\x05 \x01(\x01R\x04pace\x129\n" +
 	"\n" +
 	"gate_until\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\tgateUntil\x126\n" +
-	"\ttime_left\x18\a \x01(\v2\x19.google.protobuf.DurationR\btimeLeft\"\x99\x01\n" +
+	"\ttime_left\x18\a \x01(\v2\x19.google.protobuf.DurationR\btimeLeft\"\xbe\x01\n" +
 	"\x13BeginConnectRequest\x12\x18\n" +
 	"\aaccount\x18\x01 \x01(\tR\aaccount\x12!\n" +
 	"\fredirect_url\x18\x02 \x01(\tR\vredirectUrl\x12-\n" +
 	"\x12existing_calendars\x18\x03 \x01(\bR\x11existingCalendars\x12\x16\n" +
-	"\x06client\x18\x04 \x01(\tR\x06client\">\n" +
+	"\x06client\x18\x04 \x01(\tR\x06client\x12#\n" +
+	"\rnew_calendars\x18\x05 \x01(\bR\fnewCalendars\">\n" +
 	"\x14BeginConnectResponse\x12\x10\n" +
 	"\x03url\x18\x01 \x01(\tR\x03url\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\"X\n" +
