@@ -15,7 +15,8 @@ type LaneState struct {
 	Waiting string
 	// Pace of the calendar in writes per second; 0 when nothing is known about the lane.
 	Pace float64
-	// Speed is how many writes per second the lane gets: its Pace, or less where it shares a quota with others.
+	// Speed is how many writes per second the lane gets: its Pace, or less where it shares a quota with others. 0 while
+	// the pace still searches for a limit: then nobody can say.
 	Speed float64
 	// Budget of the lane's user and project.
 	Budget Budget

@@ -15,6 +15,9 @@ type Config struct {
 	// UserUnits and ProjectUnits are Google's quotas, of which 95 % are used.
 	UserUnits    float64       `flag:"quota-user" file:"quota.user" default:"600" help:"Google's quota per user and minute, in units"`
 	ProjectUnits float64       `flag:"quota-project" file:"quota.project" default:"10000" help:"Google's quota of the project per minute, in units"`
+	DayRequests  int           `flag:"quota-day" file:"quota.day" default:"1000000" help:"requests of the project that are free in a day, Pacific time"`
+	DayShare     float64       `flag:"quota-day-share" file:"quota.day_share" default:"0.9" help:"part of the day's requests after which only events that start soon are written until the day turns"`
+	NearDays     int           `flag:"quota-near-days" file:"quota.near_days" default:"14" help:"days within which an event starts soon"`
 	ProofAge     time.Duration `flag:"writer-proof-age" file:"writer.proof_age" default:"1m" help:"age of a lost request from which on a look at the event proves that it did not arrive; at least 30s"`
 	// Lease should be no shorter than the queue's ack wait, which `calferry provision` sets.
 	Lease time.Duration `flag:"writer-lease" file:"writer.lease" default:"30s" help:"how long a calendar stays with a writer that shows no sign of life"`
@@ -35,6 +38,9 @@ func (c Config) WithDefaults() Config {
 func (c Config) Validate() error {
 	if c.Workers < 1 {
 		return fmt.Errorf("writer-workers is %d; use 1 or more", c.Workers)
+	}
+	if c.NearDays < 0 {
+		return fmt.Errorf("quota-near-days is %d; use 1 or more", c.NearDays)
 	}
 	if c.Lease < 0 {
 		return fmt.Errorf("writer-lease is %s; use the queue's ack wait, 30s", c.Lease)

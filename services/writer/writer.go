@@ -76,6 +76,7 @@ func New(cfg Config, deps Deps) (*Service, error) {
 	if s.pacer, err = pace.New(deps.Redis, pace.Config{
 		StartPace: cfg.StartPace, MaxPace: cfg.MaxPace,
 		UserUnitsPerMinute: cfg.UserUnits, ProjectUnitsPerMinute: cfg.ProjectUnits, Lease: cfg.Lease,
+		DayRequests: cfg.DayRequests, DayShare: cfg.DayShare,
 		Metrics: deps.Metrics, Logger: deps.Logger,
 	}); err != nil {
 		return nil, err
@@ -143,6 +144,7 @@ func (s *Service) worker(ctx context.Context) (*turn.Worker, error) {
 	}
 	return turn.NewWorker(turn.Config{
 		MaxMessage: streams.MaxChangeSet(nc), ProofAge: s.cfg.ProofAge, Worker: s.cfg.Name,
+		NearTerm: time.Duration(s.cfg.NearDays) * 24 * time.Hour,
 	}, turn.Deps{
 		Ledger: store, Pacer: s.pacer, Google: s.google, Meter: s.meter, Logger: s.deps.Logger,
 		Wake: func(ctx context.Context, subscription string) error {

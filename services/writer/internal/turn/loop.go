@@ -30,6 +30,8 @@ type flow struct {
 	gaveUp      *gcal.Error // the last fault of a key that was given up for this turn
 	// createsUntil: no event may be made before, because the account's usage limit is reached.
 	createsUntil time.Time
+	// farUntil: no event that is far away may be written before, because the project's day is nearly used up.
+	farUntil time.Time
 }
 
 // slot is a granted send time and what it was granted for.
@@ -201,7 +203,7 @@ func (t *turn) canGo(w *work) bool {
 		w.gaveUp = true
 		return false
 	default:
-		return !(s.Call.Verb == job.Insert && time.Now().Before(t.createsUntil))
+		return t.heldUntil(w, s.Call).IsZero()
 	}
 }
 
@@ -209,13 +211,35 @@ func (t *turn) canGo(w *work) bool {
 // opened.
 func (t *turn) rests(w *work) bool {
 	s := w.Next(t.w.cfg.Now())
-	return s.Action == job.Wait || s.Call.Verb == job.Insert && time.Now().Before(t.createsUntil)
+	return s.Action == job.Wait || !t.heldUntil(w, s.Call).IsZero()
+}
+
+// heldUntil is until when a limit that concerns only some of the writes holds the call back; zero when none does.
+func (t *turn) heldUntil(w *work, call job.Call) time.Time {
+	var until time.Time
+	now := time.Now()
+	if call.Verb == job.Insert && now.Before(t.createsUntil) {
+		until = t.createsUntil
+	}
+	if now.Before(t.farUntil) && t.farUntil.After(until) && t.far(w) {
+		until = t.farUntil
+	}
+	return until
+}
+
+// far tells whether a write may wait for the next day: its event starts later than in NearTerm. What names no start
+// is near.
+func (t *turn) far(w *work) bool {
+	next := w.Change.GetNextStart()
+	return next != nil && next.AsTime().After(t.w.cfg.Now().Add(t.w.cfg.NearTerm))
 }
 
 // reserve asks when the key's next request may be sent.
 func (t *turn) reserve(w *work) error {
 	call := w.Next(t.w.cfg.Now()).Call
-	grant, err := t.lease.Reserve(t.ctx, pace.Request{Units: units(call.Verb), Create: call.Verb == job.Insert})
+	grant, err := t.lease.Reserve(t.ctx, pace.Request{
+		Units: units(call.Verb), Create: call.Verb == job.Insert, Far: t.far(w),
+	})
 	switch {
 	case errors.Is(err, pace.ErrLeaseLost):
 		t.lost = true
@@ -233,6 +257,8 @@ func (t *turn) reserve(w *work) error {
 		return t.step(StepReserve, w.Change.GetKey())
 	case grant.Scope == pace.ScopeUsage && call.Verb == job.Insert:
 		t.createsUntil = now.Add(grant.Wait) // the others go on
+	case grant.Scope == pace.ScopeDay:
+		t.farUntil = now.Add(jitter(grant.Wait)) // the same, and not all calendars at once when the day turns
 	case grant.Wait <= t.w.cfg.Patience:
 		t.retryAt = now.Add(grant.Wait)
 	default:

@@ -50,8 +50,8 @@ func (t *turn) settle() error {
 	}
 	t.tally.stored()
 	t.w.deps.Meter.deferred.Add(float64(t.progress().GetCounts().GetDeferred() - deferred))
-	// Done, but not settled: what is left over is the fetch's to find.
-	t.final.wake = t.final.wake || complete && t.head.GetSettled() != t.head.GetSync()
+	// Done, but not settled: what is left over is the fetch's to find. And a purge that is done is the fetch's to end.
+	t.final.wake = t.final.wake || complete && (t.head.GetSettled() != t.head.GetSync() || t.head.GetRemoving())
 	return t.step(StepClear, "")
 }
 
@@ -88,10 +88,12 @@ func (t *turn) prospects() (goOn bool, wait time.Duration) {
 		case w.master != nil && !w.master.saved:
 		case s.Action == job.Wait:
 			soonest(s.For)
-		case s.Call.Verb == job.Insert && time.Now().Before(t.createsUntil):
-			soonest(time.Until(t.createsUntil))
 		default:
-			goOn = true
+			if until := t.heldUntil(w, s.Call); !until.IsZero() {
+				soonest(time.Until(until))
+			} else {
+				goOn = true
+			}
 		}
 	}
 	return goOn, wait
@@ -105,6 +107,8 @@ func (t *turn) waiting(d time.Duration) ending {
 		e.class, e.err = errorClass(t.gaveUp), t.gaveUp
 	case time.Now().Before(t.createsUntil):
 		e.class, e.deferred = calferryv1.ErrorClass_ERROR_CLASS_USAGE_LIMITED, true
+	case time.Now().Before(t.farUntil):
+		e.class, e.deferred = calferryv1.ErrorClass_ERROR_CLASS_THROTTLED, true
 	}
 	return e
 }
@@ -210,6 +214,7 @@ func (t *turn) publish(res workqueue.Result) {
 	if t.lease != nil {
 		r.Pace = t.lease.Pace()
 		r.Settled = t.head.IsSettled() && !t.final.moved
+		t.forecast(r, res)
 	}
 	switch res.Verb() {
 	case workqueue.VerbAgain:

@@ -27,6 +27,9 @@ type Config struct {
 	Call time.Duration
 	// Patience is the longest wait for a send time inside a turn; a longer one goes to the queue. 2 s.
 	Patience time.Duration
+	// NearTerm is how soon an event starts whose write does not wait for the next day when the project's day is nearly
+	// used up; 14 days.
+	NearTerm time.Duration
 	// SaveEvery is how long a result may wait to be saved; 1 s.
 	SaveEvery time.Duration
 	// Batch is how many keys are open at once, and so how many requests a crash can repeat; 10.
@@ -53,6 +56,7 @@ const (
 	defaultHardEnd   = 35 * time.Second
 	defaultCall      = 10 * time.Second
 	defaultPatience  = 2 * time.Second
+	defaultNearTerm  = 14 * 24 * time.Hour
 	defaultSaveEvery = time.Second
 	defaultBatch     = 10
 	defaultProofAge  = time.Minute
@@ -66,6 +70,7 @@ func (c Config) WithDefaults() Config {
 	c.HardEnd = cmp.Or(c.HardEnd, defaultHardEnd)
 	c.Call = cmp.Or(c.Call, defaultCall)
 	c.Patience = cmp.Or(c.Patience, defaultPatience)
+	c.NearTerm = cmp.Or(c.NearTerm, defaultNearTerm)
 	c.SaveEvery = cmp.Or(c.SaveEvery, defaultSaveEvery)
 	c.Batch = cmp.Or(c.Batch, defaultBatch)
 	c.ProofAge = cmp.Or(c.ProofAge, defaultProofAge)
