@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/calferry/calferry/pkg/feed"
 	"github.com/calferry/calferry/pkg/gcal"
 	"github.com/calferry/calferry/pkg/ledger"
 	"github.com/calferry/calferry/pkg/lifecycle"
@@ -128,9 +129,18 @@ func (s *Stack) openStores(ctx context.Context, dir *datadir.Dir, cfg Config) er
 
 func (s *Stack) openServices(cfg Config) error {
 	cfg.State.HandlerOnly = true
-	var err error
+	// Previews read under the rules of the fetcher.
+	feeds, err := cfg.Fetcher.WithDefaults().FeedClient()
+	if err != nil {
+		return err
+	}
+	reader, err := feed.New(feeds)
+	if err != nil {
+		return err
+	}
+	s.close = append(s.close, func(context.Context) error { reader.Close(); return nil })
 	if s.State, err = state.New(cfg.State, state.Deps{
-		NATS: s.NATS.Conn, FeedKey: s.FeedKey, AccountKey: s.AccountKey, Google: gcal.Config{Endpoint: cfg.Endpoint},
+		NATS: s.NATS.Conn, FeedKey: s.FeedKey, AccountKey: s.AccountKey, Google: gcal.Config{Endpoint: cfg.Endpoint}, Feed: reader,
 		Logger: s.Log, Metrics: s.Metrics,
 	}); err != nil {
 		return err

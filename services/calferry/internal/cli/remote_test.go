@@ -1,0 +1,239 @@
+package cli_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
+	"github.com/calferry/calferry/services/calferry/internal/cli"
+)
+
+// running is a `calferry up` with a simulated Google, and a server of feeds that subscriptions may read.
+type running struct {
+	t       *testing.T
+	url     string
+	feeds   *httptest.Server
+	body    atomic.Value // string
+	account string
+}
+
+func startUp(t *testing.T) *running {
+	t.Helper()
+	r := &running{t: t}
+	r.body.Store(calendarOf(5))
+	r.feeds = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, r.body.Load().(string))
+	}))
+	t.Cleanup(r.feeds.Close)
+	stderr, ctx := &buffer{}, t.Context()
+	ctx, stop := context.WithCancel(ctx)
+	app := &cli.App{Stdout: io.Discard, Stderr: stderr, LookupEnv: func(string) (string, bool) { return "", false }}
+	args := []string{
+		"up", "--listen", "127.0.0.1:0", "--simulator-listen", "127.0.0.1:0", "--simulator-rate", "0", "--simulator-latency", "1ms", "--redis", "memory",
+		"--data-dir", newDir(t), "--simulate", "always", "--feed", write(t, "first.ics", calendarOf(2)), "--feed-allow-nets", "127.0.0.1", "--log-level", "error",
+	}
+	ended := make(chan int, 1)
+	go func() { ended <- app.Run(ctx, args) }()
+	t.Cleanup(func() {
+		stop()
+		require.Zero(t, <-ended, "stderr: %s", stderr)
+	})
+	banner := regexp.MustCompile("Calferry is up: (http://[^\\s]+)")
+	require.Eventually(t, func() bool {
+		if m := banner.FindStringSubmatch(stderr.String()); m != nil {
+			r.url = m[1]
+		}
+		return r.url != ""
+	}, 30*time.Second, 10*time.Millisecond, "stderr: %s", stderr)
+	require.Eventually(t, func() bool {
+		res, err := http.Get(r.url + "/readyz") //nolint:noctx // the test's own server
+		if err != nil {
+			return false
+		}
+		defer func() { _ = res.Body.Close() }()
+		return res.StatusCode == http.StatusOK
+	}, 30*time.Second, 10*time.Millisecond, "stderr: %s", stderr)
+	accounts := &calferryv1.ListAccountsResponse{}
+	r.proto(accounts, "account", "list")
+	require.Len(t, accounts.GetAccounts(), 1)
+	r.account = accounts.GetAccounts()[0].GetId()
+	return r
+}
+
+// run runs a command that asks the running Calferry.
+func (r *running) run(args ...string) ran {
+	r.t.Helper()
+	return run(r.t, append(args, "--server", r.url)...)
+}
+
+// proto runs a command with --json, which must end well, and reads what it printed.
+func (r *running) proto(m proto.Message, args ...string) {
+	r.t.Helper()
+	got := r.run(append(args, "--json")...).ok(r.t)
+	require.NoError(r.t, protojson.Unmarshal([]byte(got.stdout), m), "%s", got.stdout)
+}
+
+// add subscribes the simulated calendar to the test's feed, and returns the id.
+func (r *running) add(name string, more ...string) string {
+	r.t.Helper()
+	got := r.run(append([]string{"feed", "add", r.feeds.URL + "/" + name + ".ics", "--account", r.account, "--calendar", "team@example.com", "--name", name, "--yes"}, more...)...)
+	return strings.TrimSpace(got.ok(r.t).stdout)
+}
+
+func (r *running) show(named string) *calferryv1.SubscriptionStatus {
+	r.t.Helper()
+	s := &calferryv1.SubscriptionStatus{}
+	r.proto(s, "feed", "show", named)
+	return s
+}
+
+func TestRemote(t *testing.T) {
+	t.Parallel()
+	r := startUp(t)
+	t.Run("add", r.testAdd)
+	t.Run("edit", r.testEdit)
+	t.Run("bulk", r.testBulk)
+	t.Run("look", r.testLook)
+	t.Run("watch", r.testWatch)
+	t.Run("repair and purge", r.testRepairAndPurge)
+}
+
+func (r *running) testAdd(t *testing.T) {
+	args := []string{"feed", "add", r.feeds.URL + "/s3cret.ics", "--account", r.account, "--calendar", "team@example.com"}
+	got := r.run(args...)
+	require.Equal(t, exitFailed, got.code)
+	require.Empty(t, got.stdout)
+	require.Contains(t, got.stderr, "Event 1", "it shows what it would write")
+	require.Contains(t, got.stderr, "would write 5 events")
+	require.Contains(t, got.stderr, "--yes")
+	list := &calferryv1.ListSubscriptionsResponse{}
+	r.proto(list, "feed", "list")
+	require.Len(t, list.GetSubscriptions(), 1, "a preview stores nothing")
+
+	r.run(append(args, "--include", "summary")...).refused(t, exitFailed, "field~part")
+	r.run(append(args, "--color", "12", "--yes")...).refused(t, exitFailed, "color_id", "1 to 11")
+	r.body.Store("<!doctype html><html><title>Sign in</title></html>")
+	got = r.run(args...)
+	require.NotZero(t, got.code)
+	require.Contains(t, got.stderr, "login page")
+	r.body.Store(calendarOf(5))
+
+	r.add("alpha", "--title-prefix", "A: ", "--exclude", "summary~Event 5")
+	got = r.run("feed", "sync", "alpha", "--wait", "--timeout", "30s").ok(t)
+	require.Contains(t, got.stdout, "0 waiting")
+}
+
+func (r *running) testEdit(t *testing.T) {
+	r.run("feed", "edit", "alpha").refused(t, exitFailed, "nothing to change")
+	r.run("feed", "edit", "alpha", "--feed-user", "u").refused(t, exitFailed, "--address")
+	r.run("feed", "edit", "nobody", "--color", "3").refused(t, exitFailed, "nobody", "`calferry status`")
+	r.run("feed", "edit", "ALPHA", "--color", "3", "--interval", "30m", "--include", "summary/^Event/").ok(t)
+	s := r.show("alpha")
+	require.Equal(t, "A: ", s.GetOptions().GetTitlePrefix(), "what is not given stays")
+	require.Equal(t, "3", s.GetOptions().GetColorId())
+	require.Len(t, s.GetOptions().GetFilters(), 2)
+	require.Equal(t, 30*time.Minute, s.GetInterval().AsDuration())
+	require.Equal(t, "alpha", s.GetName())
+	r.run("feed", "edit", "alpha", "--include", "summary/^Event/").ok(t)
+	require.Len(t, r.show("alpha").GetOptions().GetFilters(), 2, "the same again changes nothing")
+	people := r.run("feed", "show", "alpha").ok(t).stdout
+	for _, words := range []string{"title-prefix=A:", "color=3", "exclude summary~Event 5", "include summary/^Event/", "30m0s"} {
+		require.Contains(t, people, words)
+	}
+	r.run("feed", "edit", "alpha", "--title-prefix", "", "--no-filters", "--interval", "0").ok(t)
+	s = r.show("alpha")
+	require.Empty(t, s.GetOptions().GetTitlePrefix())
+	require.Empty(t, s.GetOptions().GetFilters())
+	require.Zero(t, s.GetInterval().AsDuration())
+	require.Equal(t, "3", s.GetOptions().GetColorId())
+}
+
+func (r *running) testBulk(t *testing.T) {
+	r.add("beta")
+	r.run("feed", "pause").refused(t, exitFailed, "--all")
+	r.run("feed", "pause", "beta", "--all").refused(t, exitFailed, "not both")
+	r.run("feed", "pause", "beta", "--query", "x").refused(t, exitFailed, "--all")
+	r.run("feed", "pause", "--all", "--status", "sleepy", "--yes").refused(t, exitFailed, "active, error, paused")
+	r.run("feed", "pause", "--all", "--query", "beta").refused(t, exitFailed, "1 subscriptions match", "--yes")
+	require.Equal(t, calferryv1.SubscriptionState_SUBSCRIPTION_STATE_ACTIVE, r.show("beta").GetState())
+	require.Contains(t, r.run("feed", "pause", "--all", "--query", "beta", "--yes").ok(t).stdout, "1 changed")
+	require.Equal(t, calferryv1.SubscriptionState_SUBSCRIPTION_STATE_PAUSED, r.show("beta").GetState())
+	require.Equal(t, calferryv1.SubscriptionState_SUBSCRIPTION_STATE_ACTIVE, r.show("alpha").GetState())
+	r.run("feed", "resume", "beta").ok(t)
+	require.Equal(t, calferryv1.SubscriptionState_SUBSCRIPTION_STATE_ACTIVE, r.show("beta").GetState())
+}
+
+// testLook runs what only shows, in both forms.
+func (r *running) testLook(t *testing.T) {
+	for args, words := range map[string]string{
+		"status": "alpha", "feed list": "beta", "queue": "FETCH", "holds list": "Nothing is held", "quarantine list": "Google refuses nothing",
+		"quarantine list alpha": "Google refuses nothing", "audit": "ACTION",
+	} {
+		fields := strings.Fields(args)
+		require.Contains(t, r.run(fields...).ok(t).stdout, words, args)
+		var v map[string]any
+		r.run(append(fields, "--json")...).ok(t).into(t, &v)
+	}
+	require.Contains(t, r.run("audit", "--limit", "1").ok(t).stdout, "subscription")
+	r.run("alerts", "test").refused(t, exitFailed, "nobody receives alerts")
+	require.Contains(t, r.run("holds", "approve", "alpha").ok(t).stdout, "0 events decided")
+	r.run("quarantine", "retry", "nobody").refused(t, exitFailed, "nobody")
+}
+
+func (r *running) testWatch(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	var stdout buffer
+	app := &cli.App{Stdout: &stdout, Stderr: io.Discard, LookupEnv: func(string) (string, bool) { return "", false }}
+	ended := make(chan int, 1)
+	go func() { ended <- app.Run(ctx, []string{"status", "--watch", "--json", "--server", r.url}) }()
+	named := func(name string) func() bool {
+		return func() bool { return strings.Contains(stdout.String(), name) }
+	}
+	require.Eventually(t, named(`"alpha"`), 20*time.Second, 10*time.Millisecond)
+	r.run("feed", "edit", "beta", "--name", "gamma").ok(t)
+	require.Eventually(t, named(`"gamma"`), 20*time.Second, 10*time.Millisecond)
+	stop()
+	require.Zero(t, <-ended, "to be interrupted is how a watch ends")
+	for line := range strings.Lines(stdout.String()) {
+		require.True(t, json.Valid([]byte(line)), line)
+	}
+}
+
+func (r *running) testRepairAndPurge(t *testing.T) {
+	require.Contains(t, r.run("repair", "alpha", "--timeout", "60s").ok(t).stdout, "0 waiting")
+	r.run("purge", "alpha").refused(t, exitFailed, "all of its events", "--yes")
+	got := struct {
+		Deleted int
+		Done    bool
+	}{}
+	r.run("purge", "alpha", "--yes", "--json", "--timeout", "60s").ok(t).into(t, &got)
+	require.True(t, got.Done)
+	require.Equal(t, 5, got.Deleted)
+	r.run("feed", "show", "alpha").refused(t, exitFailed, "alpha")
+}
+
+func TestManualComesFromTheCommands(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "man")
+	run(t, "man", dir).ok(t)
+	page, err := os.ReadFile(filepath.Join(dir, "calferry-feed-add.1"))
+	require.NoError(t, err)
+	require.Contains(t, string(page), "title-prefix")
+	require.NotContains(t, string(page), time.Now().Format("2006-01"), "the same source gives the same page")
+	got := run(t, "completion", "bash").ok(t)
+	require.Contains(t, got.stdout, "__start_calferry")
+}
