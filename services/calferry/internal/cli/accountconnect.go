@@ -27,7 +27,7 @@ type connecting struct {
 	grant  *grantSettings
 
 	account, client, email, sub string
-	existing, noBrowser         bool
+	existing, fresh, noBrowser  bool
 	key, subject                string
 }
 
@@ -54,6 +54,7 @@ func (a *App) accountReconnectCommand() *cobra.Command {
 func (c *connecting) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVar(&c.existing, "existing-calendars", false, "ask for the right to write into calendars that are there already")
+	f.BoolVar(&c.fresh, "new-calendars", false, "ask for the right to make calendars, beside others; an account without any right gets it anyway")
 	f.StringVar(&c.client, "client", "", "name of the OAuth client to sign in through; the first one of the server when empty")
 	f.BoolVar(&c.noBrowser, "no-browser", false, "only print the address of Google's page")
 	f.StringVar(&c.key, "service-account", "", "key file of a service account, in JSON form")

@@ -34,7 +34,7 @@ func (c *connecting) consent(ctx context.Context) error {
 		return fmt.Errorf("listen for Google's answer: %w", err)
 	}
 	begun, err := c.server.client().BeginConnect(ctx, connect.NewRequest(&calferryv1.BeginConnectRequest{
-		Account: c.account, Client: c.client, ExistingCalendars: c.existing, RedirectUrl: "http://" + l.Addr().String() + "/",
+		Account: c.account, Client: c.client, ExistingCalendars: c.existing, NewCalendars: c.fresh, RedirectUrl: "http://" + l.Addr().String() + "/",
 	}))
 	if err != nil {
 		return errors.Join(c.server.explainAPI(err), l.Close())

@@ -31,7 +31,7 @@ func (s *Service) BeginConnect(ctx context.Context, req *connect.Request[calferr
 // Begin is BeginConnect for the console: session is a secret of the browser that the consent is bound to.
 func (s *Service) Begin(ctx context.Context, in *calferryv1.BeginConnectRequest, session string) (*calferryv1.BeginConnectResponse, error) {
 	w := oauth.Wish{
-		Account: registry.NewID(), New: true, Client: in.GetClient(), Redirect: in.GetRedirectUrl(), Existing: in.GetExistingCalendars(), Session: session,
+		Account: registry.NewID(), New: true, Client: in.GetClient(), Redirect: in.GetRedirectUrl(), Existing: in.GetExistingCalendars(), Fresh: in.GetNewCalendars(), Session: session,
 	}
 	var had []string
 	if id := in.GetAccount(); id != "" {
@@ -48,7 +48,7 @@ func (s *Service) Begin(ctx context.Context, in *calferryv1.BeginConnectRequest,
 		}
 		had = rec.Value.GetScopes()
 	}
-	w.Scopes = oauth.Needed(in.GetExistingCalendars(), had)
+	w.Scopes = oauth.Needed(in.GetNewCalendars(), in.GetExistingCalendars(), had)
 	to, state, err := s.Consents.Begin(w)
 	if err != nil {
 		return nil, refused("%w", err)

@@ -19,6 +19,8 @@ const maxSummary = 254
 var (
 	// ErrListHidden says that an account does not let Calferry see its list of calendars.
 	ErrListHidden = errors.New("this account does not let Calferry see its list of calendars")
+	// ErrMayNotMake says that an account does not let Calferry make calendars.
+	ErrMayNotMake = errors.New("this account does not let Calferry make calendars")
 	// ErrUnanswered says that a calendar was asked for, and that it is not known whether Google made it.
 	ErrUnanswered = errors.New("Google did not say whether it made the calendar")
 )
@@ -38,7 +40,7 @@ type ListedCalendar struct {
 }
 
 // Calendars asks Google about calendars, and makes them. Its errors are those of pkg/gcal, registry and accounts,
-// ErrListHidden and ErrUnanswered.
+// ErrListHidden, ErrMayNotMake and ErrUnanswered.
 type Calendars interface {
 	Look(ctx context.Context, account, calendarID string) (Calendar, error)
 	List(ctx context.Context, account, page string, size int) ([]ListedCalendar, string, error)
@@ -88,7 +90,7 @@ func (s *Service) calendarFailed(ctx context.Context, attempt string, err error)
 	switch {
 	case errors.Is(err, ErrUnanswered):
 		return Error(CodeGoogleUnavailable, "%s: %w", attempt, err)
-	case errors.Is(err, ErrListHidden), errors.Is(err, accounts.ErrCreating), errors.Is(err, accounts.ErrIntents):
+	case errors.Is(err, ErrListHidden), errors.Is(err, ErrMayNotMake), errors.Is(err, accounts.ErrCreating), errors.Is(err, accounts.ErrIntents):
 		return Error(CodePrecondition, "%s: %w", attempt, err)
 	}
 	return s.google(ctx, attempt, err)

@@ -14,6 +14,7 @@ import (
 	"github.com/calferry/calferry/pkg/registry"
 	"github.com/calferry/calferry/services/state/internal/accounts"
 	"github.com/calferry/calferry/services/state/internal/api"
+	"github.com/calferry/calferry/services/state/internal/oauth"
 )
 
 // listSize is the most that Google gives in one page of a list.
@@ -55,7 +56,7 @@ func (b *Book) primary(ctx context.Context, account string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if seesList(rec.Value) {
+	if may(rec.Value, oauth.ScopeListRead) {
 		entry, err := b.client.Account(account).Entry(ctx, gcal.Primary)
 		if err == nil && entry.ID != "" {
 			return entry.ID, nil
@@ -80,7 +81,7 @@ func (b *Book) List(ctx context.Context, account, page string, size int) ([]api.
 	if err != nil {
 		return nil, "", err
 	}
-	if !seesList(rec.Value) {
+	if !may(rec.Value, oauth.ScopeListRead) {
 		return nil, "", fmt.Errorf("%w; reconnect it for existing calendars, or create a new calendar", api.ErrListHidden)
 	}
 	if size = cmp.Or(size, listSize); size > listSize {

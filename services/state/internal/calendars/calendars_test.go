@@ -198,6 +198,8 @@ func TestPrimaryOfAnAccountThatHidesItsList(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	account := r.connect(oauth.ScopeEvents)
+	_, err := r.book.Create(t.Context(), account, "Terms", "UTC")
+	require.ErrorIs(t, err, api.ErrMayNotMake)
 	primary, err := r.book.Look(t.Context(), account, gcal.Primary)
 	require.NoError(t, err)
 	require.Equal(t, ada, primary.ID)

@@ -26,6 +26,9 @@ func (b *Book) Create(ctx context.Context, account, summary, zone string) (api.L
 	if err != nil {
 		return api.ListedCalendar{}, err
 	}
+	if !may(rec.Value, oauth.ScopeAppCreated) {
+		return api.ListedCalendar{}, fmt.Errorf("%w; allow it on the account's calendars page in the console, or with `calferry account reconnect %s --new-calendars`", api.ErrMayNotMake, account)
+	}
 	intent, again, err := b.accounts.IntendCalendar(ctx, account, summary, zone)
 	if err != nil {
 		return api.ListedCalendar{}, err
@@ -52,7 +55,7 @@ func (b *Book) Create(ctx context.Context, account, summary, zone string) (api.L
 
 // find looks for the calendar of an intent.
 func (b *Book) find(ctx context.Context, account *calferryv1.Account, intent *calferryv1.CalendarIntent) (api.ListedCalendar, error) {
-	if !seesList(account) {
+	if !may(account, oauth.ScopeListRead) {
 		return api.ListedCalendar{}, fmt.Errorf("%w %q when it was asked before, and this account does not let Calferry see its list; "+
 			"reconnect it for existing calendars and create it again, or take another name", api.ErrUnanswered, intent.GetSummary())
 	}
@@ -84,8 +87,8 @@ func (b *Book) settle(ctx context.Context, account string, intent *calferryv1.Ca
 // mark is what a calendar's description tells it by.
 func mark(token string) string { return "Kept by Calferry (" + token + ")" }
 
-// seesList tells whether the account's grant lets Calferry see its list of calendars. What a fixed token or a service account
-// may do is not known before Google is asked.
-func seesList(account *calferryv1.Account) bool {
-	return account.GetKind() != calferryv1.AccountKind_ACCOUNT_KIND_OAUTH || len(account.GetScopes()) == 0 || oauth.Holds(account.GetScopes(), oauth.ScopeListRead)
+// may tells whether the account's grant holds a scope. What a fixed token, a service account or a refresh token that was given by
+// hand may do is not known before Google is asked.
+func may(account *calferryv1.Account, scope string) bool {
+	return account.GetKind() != calferryv1.AccountKind_ACCOUNT_KIND_OAUTH || len(account.GetScopes()) == 0 || oauth.Holds(account.GetScopes(), scope)
 }

@@ -51,16 +51,20 @@ func (c *Console) connectChoice(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	for _, name := range names {
-		page.Choices = append(page.Choices, connectClient{name, c.consentLink(id, name, false), c.consentLink(id, name, true)})
+		page.Choices = append(page.Choices, connectClient{name, c.consentLink(id, name, wishNew), c.consentLink(id, name, wishExisting)})
 	}
 	c.show(w, r, http.StatusOK, "connect", frame{Title: "Connect a Google account", Nav: "accounts", Body: page})
 }
 
-func (c *Console) consentLink(account, client string, existing bool) string {
-	q := url.Values{"calendars": {"new"}, "client": {client}}
-	if existing {
-		q.Set("calendars", "existing")
-	}
+// What a sign-in is begun for, in the address that begins it.
+const (
+	wishNew      = "new"
+	wishExisting = "existing"
+	wishAlso     = "also" // to make new ones, beside what the account has
+)
+
+func (c *Console) consentLink(account, client, wish string) string {
+	q := url.Values{"calendars": {wish}, "client": {client}}
 	if account != "" {
 		q.Set("account", account)
 	}
@@ -86,7 +90,7 @@ func (c *Console) connectGoogle(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	begun, err := c.api.Begin(r.Context(), &calferryv1.BeginConnectRequest{
-		Account: q.Get("account"), Client: q.Get("client"), ExistingCalendars: q.Get("calendars") == "existing", RedirectUrl: callback,
+		Account: q.Get("account"), Client: q.Get("client"), ExistingCalendars: q.Get("calendars") == wishExisting, NewCalendars: q.Get("calendars") == wishAlso, RedirectUrl: callback,
 	}, c.session(w, r))
 	if err != nil {
 		c.problem(w, r, statusOf(err), "That did not work", message(err))
@@ -130,6 +134,16 @@ func readSession(r *http.Request) string {
 	return cookie.Value
 }
 
+func wishOf(w oauth.Wish) string {
+	switch {
+	case w.Existing:
+		return wishExisting
+	case w.Fresh:
+		return wishAlso
+	}
+	return wishNew
+}
+
 // failedConnect is a sign-in that came to nothing, and how to begin it again.
 type failedConnect struct {
 	Text    string
@@ -166,7 +180,7 @@ func (c *Console) connectDone(w http.ResponseWriter, r *http.Request) {
 		if wish.New {
 			id = ""
 		}
-		page.Again = c.consentLink(id, wish.Client, wish.Existing)
+		page.Again = c.consentLink(id, wish.Client, wishOf(wish))
 	}
 	title := "The account is not connected"
 	if missing, ok := errors.AsType[*oauth.MissingScopesError](err); ok {

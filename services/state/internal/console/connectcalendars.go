@@ -8,6 +8,7 @@ import (
 
 	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
 	"github.com/calferry/calferry/services/state/internal/api"
+	"github.com/calferry/calferry/services/state/internal/oauth"
 )
 
 // calendarsShown bounds one page of a list of calendars.
@@ -18,6 +19,8 @@ type calendarsPage struct {
 	Account   *calferryv1.AccountStatus
 	Title     string
 	Calendars []calendarRow
+	// Allow leads to the right to make calendars, where the account lacks it.
+	Allow string
 	// Hidden tells that the account does not let Calferry see the list; Widen leads to where it can.
 	Hidden        bool
 	Widen         string
@@ -43,6 +46,9 @@ func (c *Console) showCalendars(w http.ResponseWriter, r *http.Request, status i
 	self := c.base + accountPath(id) + "/calendars"
 	page.Title, page.Action = accountTitle(page.Account), self
 	page.Widen = c.base + "/accounts/connect?" + url.Values{"account": {id}}.Encode()
+	if scopes := page.Account.GetScopes(); len(scopes) > 0 && !oauth.Holds(scopes, oauth.ScopeAppCreated) {
+		page.Allow = c.consentLink(id, c.api.Consents.ClientOf(page.Account.GetProject()), wishAlso)
+	}
 	list, err := call(r.Context(), c.api.ListCalendars, &calferryv1.ListCalendarsRequest{
 		Account: id, PageSize: calendarsShown, PageToken: r.URL.Query().Get("page"),
 	})

@@ -31,6 +31,8 @@ type Wish struct {
 	Scopes []string `json:"s"`
 	// Existing tells whether existing calendars shall be offered afterwards.
 	Existing bool `json:"e,omitempty"`
+	// Fresh tells whether the right to make calendars was asked for beside others.
+	Fresh bool `json:"f,omitempty"`
 	// Email is the address of the account to reconnect, so that Google proposes it.
 	Email string `json:"-"`
 	// Session binds the consent to one browser, if it is not empty: Finish must be given the same. It is a secret of that

@@ -288,10 +288,11 @@ func TestWhatIsNotConfigured(t *testing.T) {
 func TestNeededScopes(t *testing.T) {
 	t.Parallel()
 	narrow, wide := []string{oauth.ScopeAppCreated}, []string{oauth.ScopeEvents, oauth.ScopeListRead}
-	require.Equal(t, narrow, oauth.Needed(false, nil))
-	require.Equal(t, wide, oauth.Needed(true, nil), "no more than that")
-	require.Equal(t, wide, oauth.Needed(false, wide), "a reconnected account stays as it was")
-	require.Equal(t, append(narrow, wide...), oauth.Needed(true, narrow), "its own calendars stay in reach")
-	require.Equal(t, narrow, oauth.Needed(false, []string{"https://www.googleapis.com/auth/drive"}), "what is not Calferry's is not asked for")
+	require.Equal(t, narrow, oauth.Needed(false, false, nil))
+	require.Equal(t, wide, oauth.Needed(false, true, nil), "no more than that")
+	require.Equal(t, wide, oauth.Needed(false, false, wide), "a reconnected account stays as it was")
+	require.Equal(t, append(narrow, wide...), oauth.Needed(false, true, narrow), "its own calendars stay in reach")
+	require.Equal(t, narrow, oauth.Needed(false, false, []string{"https://www.googleapis.com/auth/drive"}), "what is not Calferry's is not asked for")
+	require.Equal(t, append(wide, narrow...), oauth.Needed(true, false, wide))
 	require.True(t, oauth.Holds([]string{oauth.ScopeCalendar}, oauth.ScopeListRead))
 }

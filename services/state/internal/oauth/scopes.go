@@ -37,20 +37,21 @@ func Words(scope string) string {
 }
 
 // Needed are the scopes to ask for: the narrowest for what is wanted, and beside it what the account has already, so that
-// its calendars stay in reach.
-func Needed(existing bool, had []string) []string {
+// its calendars stay in reach. fresh is to make new calendars, existing to use those that are there; neither, for an account that
+// has nothing, is fresh.
+func Needed(fresh, existing bool, had []string) []string {
 	var needed []string
 	for _, scope := range had {
 		if words[scope] != "" && !slices.Contains(needed, scope) {
 			needed = append(needed, scope)
 		}
 	}
-	want := []string{ScopeAppCreated}
-	switch {
-	case existing:
-		want = []string{ScopeEvents, ScopeListRead}
-	case len(needed) > 0:
-		want = nil
+	var want []string
+	if existing {
+		want = append(want, ScopeEvents, ScopeListRead)
+	}
+	if fresh || !existing && len(needed) == 0 {
+		want = append(want, ScopeAppCreated)
 	}
 	for _, scope := range want {
 		if !slices.Contains(needed, scope) {
