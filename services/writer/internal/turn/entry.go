@@ -75,6 +75,7 @@ func (t *turn) decide(w *work) {
 //
 // Entries of what Google may still show stay, without what they said of it: an instance that has no place in the new
 // schedule is to be deleted, and nothing but its entry tells the next turn, or the next fetch, that it was ever there.
+// Nor does anything but the entry of what we deleted tell that it was not the user, when the instance is back.
 func (t *turn) forgetOverrides(master string) {
 	for _, w := range t.dependents[master] {
 		if !w.decided && !userDeleted(w.Entry()) {
@@ -93,9 +94,10 @@ func (t *turn) forgetOverrides(master string) {
 		case t.byKey[key] == nil:
 			t.orphans = true
 		}
-		if shown(e) {
+		switch {
+		case shown(e):
 			t.pages.Put(unknown(e))
-		} else {
+		case e.GetState() != calferryv1.EntryState_ENTRY_STATE_DELETED:
 			t.pages.Remove(key)
 		}
 	}

@@ -197,6 +197,35 @@ func TestAnOverrideWhoseSlotIsGoneIsNotForgotten(t *testing.T) {
 	}
 }
 
+// An instance that we deleted because the series moved away is ours to bring back when the series is back, also by a turn
+// after the one that moved it.
+func TestADeletedInstanceComesBackWithItsSeries(t *testing.T) {
+	t.Parallel()
+	for name, plain := range map[string]bool{"as an exception": false, "as the series has it": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSeries(t)
+			s.over[1] = "moved"
+			s.put("master")
+			s.world.settle()
+			home := s.first
+			s.first = home.Add(24 * time.Hour)
+			delete(s.over, 1)
+			s.put("master")
+			s.world.settle()
+			s.requireSeries()
+
+			s.first = home
+			if !plain {
+				s.over[1] = "back"
+			}
+			s.put("master")
+			s.world.start(s.sync()).until(turn.StepSave).crash()
+			s.converge()
+		})
+	}
+}
+
 func TestAnOverrideWithoutEtagWaitsForALostPatch(t *testing.T) {
 	t.Parallel()
 	s := newSeries(t)
