@@ -1,6 +1,11 @@
 package api
 
-import "connectrpc.com/connect"
+import (
+	"maps"
+	"slices"
+
+	"connectrpc.com/connect"
+)
 
 // Code is the stable name of an error, for programs. docs/api.md lists them; a name never changes its meaning.
 type Code string
@@ -68,7 +73,7 @@ type meaning struct {
 	hint   string
 }
 
-// Codes is the one table of errors: each code's status in the protocol, and what a person can do.
+// meanings is the one table of errors: each code's status in the protocol, and what a person can do.
 //
 //nolint:gochecknoglobals // a table that nothing changes
 var meanings = map[Code]meaning{
@@ -114,3 +119,6 @@ var meanings = map[Code]meaning{
 	CodeUnavailable: {connect.CodeUnavailable, "try again; NATS may be down or restarting"},
 	CodeInternal:    {connect.CodeInternal, "look at the log of the state service"},
 }
+
+// Codes lists every code that an error can carry, in alphabetic order.
+func Codes() []Code { return slices.Sorted(maps.Keys(meanings)) }
