@@ -100,7 +100,8 @@ func (b *Board) RemoveAccount(id string) {
 	b.tell()
 }
 
-func (b *Board) setHealth(id string, h *calferryv1.Health, revision uint64) {
+// PutHealth puts a health on the board, unless a newer one is there; nil takes it off.
+func (b *Board) PutHealth(id string, h *calferryv1.Health, revision uint64) {
 	b.mu.Lock()
 	if b.health[id].revision >= revision {
 		b.mu.Unlock()
@@ -116,8 +117,8 @@ func (b *Board) setHealth(id string, h *calferryv1.Health, revision uint64) {
 	b.tell(id)
 }
 
-// setLive takes in a head. Followers hear of it only when what it counts is new: most writes of a head open intents.
-func (b *Board) setLive(u ledger.HeadUpdate) {
+// PutHead takes in a head, unless a newer one is known. Followers hear of it only when what it counts is new: most writes of a head open intents.
+func (b *Board) PutHead(u ledger.HeadUpdate) {
 	id := u.Subscription
 	b.mu.Lock()
 	if b.live[id].revision >= u.Revision {

@@ -76,16 +76,16 @@ func TestReadersShareOneCopyUntilSomethingChanges(t *testing.T) {
 		}
 	}
 	require.Equal(t, 1, b.copies)
-	b.setHealth("id7", &calferryv1.Health{Sync: 3}, 100)
+	b.PutHealth("id7", &calferryv1.Health{Sync: 3}, 100)
 	require.Zero(t, before[7].Health.GetSync(), "what a reader holds does not change under it")
 	row, ok := b.Row("id7")
 	require.True(t, ok)
 	require.EqualValues(t, 3, row.Health.GetSync())
 	b.Rows()
-	b.setLive(ledger.HeadUpdate{Subscription: "id7", Revision: 1, Head: &ledger.Head{Head: &calferryv1.Head{Sync: 3}}})
+	b.PutHead(ledger.HeadUpdate{Subscription: "id7", Revision: 1, Head: &ledger.Head{Head: &calferryv1.Head{Sync: 3}}})
 	b.Rows()
 	require.Equal(t, 3, b.copies)
-	b.setLive(ledger.HeadUpdate{Subscription: "id7", Revision: 2, Head: &ledger.Head{Head: &calferryv1.Head{Sync: 3, CasToken: "other"}}})
+	b.PutHead(ledger.HeadUpdate{Subscription: "id7", Revision: 2, Head: &ledger.Head{Head: &calferryv1.Head{Sync: 3, CasToken: "other"}}})
 	b.Rows()
 	require.Equal(t, 3, b.copies, "a head that counts nothing new is no change")
 }

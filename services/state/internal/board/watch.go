@@ -118,14 +118,14 @@ func (b *Board) followHealth(ctx context.Context) error {
 			case e == nil:
 				b.arrived(watchHealth)
 			case e.Operation() != jetstream.KeyValuePut:
-				b.setHealth(e.Key(), nil, e.Revision())
+				b.PutHealth(e.Key(), nil, e.Revision())
 			default:
 				h, err := healthbook.Decode(e)
 				if err != nil {
 					b.log.WarnContext(ctx, "A health record cannot be read", slog.Any("error", err))
 					continue
 				}
-				b.setHealth(e.Key(), h, e.Revision())
+				b.PutHealth(e.Key(), h, e.Revision())
 			}
 		}
 	}
@@ -139,7 +139,7 @@ func (b *Board) followHeads(ctx context.Context) error {
 		case update.Subscription == "":
 			b.arrived(watchHeads)
 		default:
-			b.setLive(update)
+			b.PutHead(update)
 		}
 	}
 	return nil
