@@ -118,6 +118,7 @@ func TestClassifyAnswers(t *testing.T) {
 		{answer{403, "usageLimits", "accessNotConfigured", "Google Calendar API has not been used in project 1 before or it is disabled.", "SERVICE_DISABLED", nil}, gcal.Operator, ""},
 		{answer{403, "global", "forbidden", "This API method requires billing to be enabled.", "BILLING_DISABLED", nil}, gcal.Operator, ""},
 		{answer{403, "global", "insufficientPermissions", "Request had insufficient authentication scopes.", "ACCESS_TOKEN_SCOPE_INSUFFICIENT", nil}, gcal.AuthRevoked, ""},
+		{answer{403, "global", "insufficientPermissions", "Insufficient Permission", "", nil}, gcal.AuthRevoked, ""},
 		{answer{403, "calendar", "requiredAccessLevel", "You need to have writer access to this calendar.", "", nil}, gcal.CalendarReadOnly, ""},
 		{answer{403, "global", "forbidden", "Forbidden", "", nil}, gcal.Transient, ""},
 		{answer{403, "calendar", "forbiddenForNonOrganizer", "Shared properties can only be changed by the organizer of the event.", "", nil}, gcal.EventRefused, ""},
@@ -132,7 +133,11 @@ func TestClassifyAnswers(t *testing.T) {
 		{answer{410, "calendar", "updatedMinTooLongAgo", "The requested minimum modification time lies too far in the past.", "", nil}, gcal.Conflict, ""},
 		{answer{412, "global", "conditionNotMet", "Precondition Failed", "", nil}, gcal.Conflict, ""},
 		{answer{500, "global", "backendError", "Backend Error", "", nil}, gcal.Transient, ""},
+		{answer{502, "global", "backendError", "Backend Error", "", nil}, gcal.Transient, ""},
 		{answer{503, "global", "backendError", "Service Unavailable", "", nil}, gcal.Transient, ""},
+		{answer{504, "global", "backendError", "Backend Error", "", nil}, gcal.Transient, ""},
+		{answer{400, "global", "badRequest", "The requested ordering is not available for the particular query.", "", nil}, gcal.EventRefused, ""},
+		{answer{403, "usageLimits", "accessNotConfigured", "The API is disabled.", "", nil}, gcal.Operator, ""},
 	}
 	for _, test := range tests {
 		t.Run(fmt.Sprintf("%d %s %.20s", test.status, test.reason, test.message), func(t *testing.T) {
