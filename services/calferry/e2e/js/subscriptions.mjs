@@ -5,7 +5,7 @@
 export async function begin(stage, { feed, calendar, name }) {
   const { page } = stage;
   await stage.go("/");
-  await page.getByRole("link", { name: "Add a feed" }).click();
+  await page.getByRole("banner").getByRole("link", { name: "Add a feed" }).click();
   await page.getByLabel("Address of the feed").fill(feed);
   const choice = page.getByLabel("Google calendar", { exact: true });
   if (await choice.evaluate((e) => e.tagName) === "SELECT") await choice.selectOption(calendar);

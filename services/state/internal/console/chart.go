@@ -1,6 +1,8 @@
 package console
 
 import (
+	"slices"
+
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
@@ -25,8 +27,8 @@ type point struct {
 // chartOf reads the points off reports, newest first.
 func chartOf(history []*calferryv1.Report) chart {
 	var c chart
-	for i := len(history) - 1; i >= 0; i-- {
-		t := history[i].GetTurn()
+	for _, report := range slices.Backward(history) {
+		t := report.GetTurn()
 		if t.GetPace() <= 0 {
 			continue
 		}

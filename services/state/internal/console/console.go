@@ -228,7 +228,7 @@ func (c *Console) functions() template.FuncMap {
 		"pace":    paceText,
 		"number":  number[int],
 		"age":     age,
-		"count":   func(n uint32) string { return number(n) },
+		"count":   number[uint32],
 		"choices": func() map[string][]option { return formChoices },
 		"dict":    dict,
 	}

@@ -89,7 +89,7 @@ type news struct {
 // newNews reads what a page follows: ids, with the word "all" among them when it counts all others.
 func (c *Console) newNews(follow string) *news {
 	n := &news{board: c.board, last: map[string]board.Row{}}
-	for _, id := range strings.Fields(follow) {
+	for id := range strings.FieldsSeq(follow) {
 		if id == followAll {
 			n.all = true
 			continue

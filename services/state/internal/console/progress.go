@@ -25,7 +25,7 @@ func stateOf(row board.Row, now time.Time) State {
 	switch {
 	case h.GetStatus() == calferryv1.Status_STATUS_ERROR:
 		return Failing
-	case h.GetLastSyncAt() == nil && h.GetLastTurn() == nil && sync == 0:
+	case sync == 0 && h.GetLastTurn() == nil:
 		return Starting
 	case row.Counts().GetRemaining() > 0 && resumes(row, now) != nil:
 		return Waiting
@@ -81,6 +81,9 @@ func progressOf(row board.Row, state State, now time.Time) Progress {
 	switch {
 	case state == Starting:
 		p.Lead = "Waiting for the first fetch"
+		if h.GetConsecutiveFeedErrors() > 0 {
+			p.Lead = "Not read yet"
+		}
 	case p.Waiting > 0:
 		p.Lead = fmt.Sprintf("%s written, %s waiting", number(p.Written), number(p.Waiting))
 		if state != Paused && state != Removing && state != Failing {

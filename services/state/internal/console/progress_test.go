@@ -51,7 +51,6 @@ func TestProgressNeverHidesWhatWaits(t *testing.T) {
 	}
 }
 
-
 func TestTimeLeftMovesWithTheWork(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
@@ -63,8 +64,14 @@ func fetchLine(r *calferryv1.SyncReport) Line {
 		return l
 	}
 	var extra []string
+	if r.GetHttpStatus() > 0 {
+		extra = append(extra, fmt.Sprintf("answered %d", r.GetHttpStatus()))
+	}
 	if r.GetBytes() > 0 {
 		extra = append(extra, bytesText(r.GetBytes()))
+	}
+	if took := tookText(r.GetTook()); took != "" {
+		extra = append(extra, took)
 	}
 	if n := r.GetSkipped(); n > 0 {
 		extra = append(extra, fmt.Sprintf("%s skipped", events(int(n))))
@@ -136,8 +143,14 @@ func turnLine(r *calferryv1.TurnReport) Line {
 			}
 		}
 	}
+	if n := c.GetDeferred(); n > 0 && c.GetRemaining() > 0 {
+		extra = append(extra, plural(int(n), "write", "writes")+" deferred")
+	}
 	if n := len(r.GetQuarantined()); n > 0 {
 		extra = append(extra, fmt.Sprintf("%s refused by Google", events(n)))
+	}
+	if took := tookText(r.GetTook()); took != "" {
+		extra = append(extra, took)
 	}
 	if r.GetPace() > 0 {
 		extra = append(extra, paceText(r.GetPace()))
@@ -166,6 +179,14 @@ func throttles(t *calferryv1.Throttles) string {
 		return ""
 	}
 	return "Google said “later” " + strings.Join(parts, ", ")
+}
+
+// tookText is how long a turn took; empty when that is not known.
+func tookText(d *durationpb.Duration) string {
+	if d == nil {
+		return ""
+	}
+	return fmt.Sprintf("took %.1f s", d.AsDuration().Seconds())
 }
 
 func paceText(pace float64) string {

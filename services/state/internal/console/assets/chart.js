@@ -41,6 +41,14 @@
     print = now;
     drawn = all;
     plot?.destroy();
+    // Times as the page writes them, in the viewer's zone; the day is said where it changes.
+    const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+    const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
+    const times = (u, splits) => splits.map((s, i) => {
+      const at = new Date(s * 1000), before = i > 0 ? new Date(splits[i - 1] * 1000) : null;
+      const text = clock.format(at).replace(/:00$/, "");
+      return before && before.toDateString() === at.toDateString() ? text : `${text}\n${day.format(at)}`;
+    });
     const axis = { stroke: colour("quiet"), grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line"), width: 1 }, font: "12px system-ui, sans-serif" };
     plot = new uPlot({
       width: holder.clientWidth,
@@ -48,7 +56,7 @@
       legend: { show: false },
       cursor: { show: false },
       scales: { y: { range: (u, low, high) => [0, Math.max(1, high * 1.15)] } },
-      axes: [{ ...axis, space: 80 }, { ...axis, size: 44, space: 36 }],
+      axes: [{ ...axis, space: 80, values: times }, { ...axis, size: 44, space: 36 }],
       series: [{}, { stroke: colour("work"), width: 2, paths: uPlot.paths.stepped({ align: 1 }), points: { show: true, size: 5, fill: colour("work") } }],
       hooks: { drawClear: [shade] },
     }, [all.map((p) => p.at), all.map((p) => p.pace)], holder);
