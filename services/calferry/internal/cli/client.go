@@ -72,7 +72,8 @@ func (s clientSettings) explainAPI(err error) error {
 		return err
 	}
 	text := c.Message()
-	if hint := hintOf(c); hint != "" && !strings.Contains(text, hint) {
+	// Most messages say themselves what to do.
+	if hint := hintOf(c); hint != "" && !strings.Contains(text, ";") {
 		text += "; " + hint
 	}
 	switch c.Code() {

@@ -40,7 +40,11 @@ func showQueues(w io.Writer, q *calferryv1.GetQueuesResponse, now time.Time) {
 		if at := l.GetGateUntil().AsTime(); at.After(now) {
 			gate = "opens " + ago(at, now)
 		}
-		row(w, l.GetCalendarId(), l.GetWaiting(), l.GetSubscriptions(), fmt.Sprintf("%.1f/s", l.GetPace()), gate, span(l.GetTimeLeft().AsDuration()))
+		pace := "-"
+		if p := l.GetPace(); p > 0 {
+			pace = fmt.Sprintf("%.1f/s", p)
+		}
+		row(w, l.GetCalendarId(), l.GetWaiting(), l.GetSubscriptions(), pace, gate, span(l.GetTimeLeft().AsDuration()))
 	}
 	if t := q.GetThrottles(); t != nil {
 		_, _ = fmt.Fprintf(w, "\nTold to slow down: %d by calendar, %d by user, %d by project, %d by usage limit\n",

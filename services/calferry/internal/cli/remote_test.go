@@ -109,6 +109,7 @@ func TestRemote(t *testing.T) {
 	t.Run("bulk", r.testBulk)
 	t.Run("look", r.testLook)
 	t.Run("watch", r.testWatch)
+	t.Run("export and import", r.testTransfer)
 	t.Run("repair and purge", r.testRepairAndPurge)
 }
 
@@ -211,6 +212,48 @@ func (r *running) testWatch(t *testing.T) {
 	for line := range strings.Lines(stdout.String()) {
 		require.True(t, json.Valid([]byte(line)), line)
 	}
+}
+
+func (r *running) testTransfer(t *testing.T) {
+	yaml := func(more string) string {
+		return write(t, "subs.yaml", "version: 1\nsubscriptions:\n  - name: delta\n    url_env: DELTA_URL\n    password_file: "+write(t, "secret", "hunter2\n")+
+			"\n    account: "+r.account+"\n    calendar: team@example.com\n    options:\n      title_prefix: \"D: \"\n"+more)
+	}
+	env := map[string]string{"DELTA_URL": r.feeds.URL + "/delta.ics?key=s3cret"}
+	imported := func(env map[string]string, args ...string) map[string]calferryv1.ImportAction {
+		got := runIn(t.Context(), env, append(args, "--server", r.url, "--json")...).ok(t)
+		require.NotContains(t, got.stdout+got.stderr, "hunter2")
+		require.NotContains(t, got.stdout+got.stderr, "s3cret")
+		res := &calferryv1.ImportConfigResponse{}
+		require.NoError(t, protojson.Unmarshal([]byte(got.stdout), res))
+		out := map[string]calferryv1.ImportAction{}
+		for _, s := range res.GetSubscriptions() {
+			out[s.GetName()] = s.GetAction()
+		}
+		return out
+	}
+	const (
+		create    = calferryv1.ImportAction_IMPORT_ACTION_CREATE
+		unchanged = calferryv1.ImportAction_IMPORT_ACTION_UNCHANGED
+		remove    = calferryv1.ImportAction_IMPORT_ACTION_REMOVE
+	)
+	file := yaml("")
+	require.Equal(t, create, imported(env, "import", file, "--dry-run")["delta"])
+	r.run("feed", "show", "delta").refused(t, exitFailed, "delta")
+	require.Equal(t, create, imported(env, "import", file)["delta"])
+	require.Equal(t, "D: ", r.show("delta").GetOptions().GetTitlePrefix())
+	require.Equal(t, unchanged, imported(env, "import", file)["delta"], "twice changes nothing")
+	require.Equal(t, remove, imported(env, "import", file, "--prune", "--dry-run")["alpha"])
+
+	exported := r.run("export").ok(t).stdout
+	require.NotContains(t, exported, "s3cret")
+	for name, action := range imported(nil, "import", write(t, "all.yaml", exported)) {
+		require.Equal(t, unchanged, action, name)
+	}
+	r.run("import", file).refused(t, exitFailed, "line 4", "DELTA_URL")
+	r.run("import", "no-such.yaml").refused(t, exitFailed, "no-such.yaml")
+	gas := write(t, "Code.gs", "var sourceCalendars = [\n  [\""+r.feeds.URL+"/gas.ics\", \"Club\", \"11\"],\n];\nvar howFrequent = 15;\n")
+	require.Contains(t, r.run("import", gas, "--dry-run", "--account", r.account, "--calendar", "team@example.com").ok(t).stdout, "create")
 }
 
 func (r *running) testRepairAndPurge(t *testing.T) {
