@@ -87,7 +87,7 @@ func (r *pipelineRig) seed(id, feed string) map[string]string {
 	return ids
 }
 
-// mark returns a function that counts the requests since, by operation.
+// mark returns a function that counts the calendar requests since, by operation.
 func (r *pipelineRig) mark() func() map[gcalsim.Op]int {
 	last := uint64(0)
 	for _, req := range r.sim.Log() {
@@ -96,7 +96,7 @@ func (r *pipelineRig) mark() func() map[gcalsim.Op]int {
 	return func() map[gcalsim.Op]int {
 		n := map[gcalsim.Op]int{}
 		for _, req := range r.sim.Log() {
-			if req.Seq > last {
+			if req.Seq > last && req.Calendar == pipelineCalendar {
 				n[req.Op]++
 			}
 		}

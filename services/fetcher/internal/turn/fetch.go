@@ -23,6 +23,9 @@ type fetched struct {
 	settings   plan.Settings
 	validators *calferryv1.Validators
 	basis      []byte
+	// moved says that sealedMoved is not what the head holds: where the feed has moved for good.
+	moved       bool
+	sealedMoved []byte
 	// base is the sync number that was the newest before the feed was asked.
 	base uint64
 }
@@ -49,16 +52,23 @@ func (t *turn) fetch(ctx context.Context, head *ledger.Head, source *calferryv1.
 	known := countingValidators(head, basis, sub.GetRetries(), f.settings.Now)
 	begin := t.Clock()
 	defer func() { t.metrics.seconds.Observe(t.Clock().Sub(begin).Seconds()) }()
-	resp, err := t.Feed.Get(ctx, feed.Request{
+	before := t.knownMove(head, source)
+	resp, move, err := t.get(ctx, feed.Request{
 		Source: source, Local: sub.GetLocalFeed(),
 		ETag: known.GetEtag(), LastModified: known.GetLastModified(),
-	})
+	}, before)
 	if err != nil {
 		return nil, err
 	}
+	f.sealedMoved = head.GetSealedMoved()
+	if f.moved = move != before; f.moved {
+		if f.sealedMoved, err = t.sealMove(move); err != nil {
+			return nil, err
+		}
+	}
 	t.report.HttpStatus = int32(resp.Status) //nolint:gosec // three digits
 	t.fresh = resp.FreshFor
-	t.noteMove(resp)
+	t.noteMove(resp, move)
 	if resp.NotModified {
 		f.unchanged = true
 		return f, nil

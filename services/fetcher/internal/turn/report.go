@@ -28,8 +28,8 @@ func (t *turn) note(text string) {
 	t.report.Notes = append(t.report.Notes, text)
 }
 
-func (t *turn) noteMove(resp *feed.Response) {
-	if resp.MovedTo != "" {
+func (t *turn) noteMove(resp *feed.Response, known move) {
+	if resp.MovedTo != "" || known.To != "" {
 		t.note("the feed has moved for good, now answered by " + resp.Host + ": update its address")
 	}
 }

@@ -53,6 +53,9 @@ func (t *turn) sync(ctx context.Context) (workqueue.Result, error) {
 			return workqueue.Result{}, err
 		}
 		if f.unchanged {
+			if err := t.saveMove(ctx, f); err != nil {
+				return workqueue.Result{}, err
+			}
 			return t.succeed(ctx, calferryv1.SyncOutcome_SYNC_OUTCOME_UNCHANGED)
 		}
 		outcome, err := t.commit(ctx, f)
@@ -161,7 +164,7 @@ func (t *turn) publish(ctx context.Context, head *ledger.Head, pages *ledger.Pag
 	}
 	next.Held, next.Identity, next.Reissue = delta.Held, delta.Identity, delta.Reissue
 	next.Progress = progress(next.Sync, len(delta.Changes))
-	next.Retried = known.retried
+	next.Retried, next.SealedMoved = known.retried, f.sealedMoved
 	next.RenameIntents(known.renamed)
 
 	outcome := calferryv1.SyncOutcome_SYNC_OUTCOME_SETTLED
