@@ -200,7 +200,7 @@ func TestAnAnswerWordForWord(t *testing.T) {
 	b.Fail(gcalsim.Rule{Match: inserts, Fault: gcalsim.FaultAnswer, Status: http.StatusForbidden, Body: body, RetryAfter: time.Second, Times: 1})
 	_, err := b.events.Insert(work, timed("aaaaa1", 2, 9)).Do()
 	g := refused(t, err, http.StatusForbidden, "brandNew", "No.")
-	require.Equal(t, body, g.Body)
+	require.JSONEq(t, body, g.Body)
 	require.Equal(t, "1", g.Header.Get("Retry-After"))
 	b.Fail(gcalsim.Rule{Match: inserts, Fault: gcalsim.FaultAnswer, Status: http.StatusBadGateway, Body: "<html>"})
 	_, err = b.events.Insert(work, timed("aaaaa1", 2, 9)).Do()

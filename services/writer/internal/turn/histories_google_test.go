@@ -70,7 +70,7 @@ func (u *unreliable) RoundTrip(r *http.Request) (*http.Response, error) {
 	case "late":
 		return nil, context.DeadlineExceeded
 	case "lost":
-		u.deliver(req)
+		u.unheard(req)
 		return nil, syscall.ECONNRESET
 	case "hidden":
 		return notFound(r), nil
@@ -148,6 +148,13 @@ func (u *unreliable) deliver(r *http.Request) (res *http.Response) {
 	return res
 }
 
+// unheard delivers a request whose sender does not get the answer.
+func (u *unreliable) unheard(r *http.Request) {
+	if res := u.deliver(r); res != nil {
+		_ = res.Body.Close() // nothing to lose
+	}
+}
+
 // land lets the requests that were kept back arrive, or not, if they are older than an age.
 func (u *unreliable) land(age time.Duration) {
 	u.mu.Lock()
@@ -170,7 +177,7 @@ func (u *unreliable) land(age time.Duration) {
 	u.mu.Unlock()
 	for i, l := range due {
 		if !drop[i] {
-			u.deliver(l.req)
+			u.unheard(l.req)
 		}
 	}
 }

@@ -381,11 +381,17 @@ func (h *history) reopen() {
 // fault makes some of the next requests fail.
 func (h *history) fault() {
 	rules := []gcalsim.Rule{
-		{Fault: gcalsim.FaultReset}, {Fault: gcalsim.FaultReset, After: true},
-		{Fault: gcalsim.FaultBackend}, {Fault: gcalsim.FaultBackend, After: true},
-		{Fault: gcalsim.FaultUnavailable}, {Fault: gcalsim.FaultUnavailable, After: true},
-		{Fault: gcalsim.FaultTruncated}, {Fault: gcalsim.FaultForbiddenPage},
-		{Fault: gcalsim.FaultThrottle}, {Fault: gcalsim.FaultThrottleUser}, {Fault: gcalsim.FaultThrottleMinute},
+		{Fault: gcalsim.FaultReset},
+		{Fault: gcalsim.FaultReset, After: true},
+		{Fault: gcalsim.FaultBackend},
+		{Fault: gcalsim.FaultBackend, After: true},
+		{Fault: gcalsim.FaultUnavailable},
+		{Fault: gcalsim.FaultUnavailable, After: true},
+		{Fault: gcalsim.FaultTruncated},
+		{Fault: gcalsim.FaultForbiddenPage},
+		{Fault: gcalsim.FaultThrottle},
+		{Fault: gcalsim.FaultThrottleUser},
+		{Fault: gcalsim.FaultThrottleMinute},
 		{Fault: gcalsim.FaultThrottle429, RetryAfter: 7 * time.Second},
 		{Fault: gcalsim.FaultQuota, Match: gcalsim.Match{Ops: []gcalsim.Op{gcalsim.OpInsert}}},
 		{Fault: gcalsim.FaultScope},
