@@ -52,7 +52,7 @@ func startUp(t *testing.T) *running {
 		stop()
 		require.Zero(t, <-ended, "stderr: %s", stderr)
 	})
-	banner := regexp.MustCompile("Calferry is up: (http://[^\\s]+)")
+	banner := regexp.MustCompile(`Calferry is up: (http://\S+)`)
 	require.Eventually(t, func() bool {
 		if m := banner.FindStringSubmatch(stderr.String()); m != nil {
 			r.url = m[1]
@@ -60,7 +60,7 @@ func startUp(t *testing.T) *running {
 		return r.url != ""
 	}, 30*time.Second, 10*time.Millisecond, "stderr: %s", stderr)
 	require.Eventually(t, func() bool {
-		res, err := http.Get(r.url + "/readyz") //nolint:noctx // the test's own server
+		res, err := http.Get(r.url + "/readyz")
 		if err != nil {
 			return false
 		}
@@ -78,6 +78,18 @@ func startUp(t *testing.T) *running {
 func (r *running) run(args ...string) ran {
 	r.t.Helper()
 	return run(r.t, append(args, "--server", r.url)...)
+}
+
+// typed runs a command on a terminal, where a person answers what it asks.
+func (r *running) typed(answer string, args ...string) ran {
+	r.t.Helper()
+	var stdout, stderr buffer
+	app := &cli.App{
+		Stdin: strings.NewReader(answer), Stdout: &stdout, Stderr: &stderr, Terminal: true,
+		LookupEnv: func(string) (string, bool) { return "", false },
+	}
+	code := app.Run(r.t.Context(), append(args, "--server", r.url))
+	return ran{code: code, stdout: stdout.String(), stderr: stderr.String()}
 }
 
 // proto runs a command with --json, which must end well, and reads what it printed.
@@ -134,8 +146,9 @@ func (r *running) testAdd(t *testing.T) {
 	r.body.Store(calendarOf(5))
 
 	r.add("alpha", "--title-prefix", "A: ", "--exclude", "summary~Event 5")
-	got = r.run("feed", "sync", "alpha", "--wait", "--timeout", "30s").ok(t)
+	got = r.typed("", "feed", "sync", "alpha", "--wait", "--timeout", "30s").ok(t)
 	require.Contains(t, got.stdout, "0 waiting")
+	require.Contains(t, got.stderr, "written,", "a person sees how far it is")
 }
 
 func (r *running) testEdit(t *testing.T) {
@@ -171,6 +184,12 @@ func (r *running) testBulk(t *testing.T) {
 	r.run("feed", "pause", "--all", "--status", "sleepy", "--yes").refused(t, exitFailed, "active, error, paused")
 	r.run("feed", "pause", "--all", "--query", "beta").refused(t, exitFailed, "1 subscriptions match", "--yes")
 	require.Equal(t, calferryv1.SubscriptionState_SUBSCRIPTION_STATE_ACTIVE, r.show("beta").GetState())
+	got := r.typed("n\n", "feed", "pause", "--all", "--query", "beta")
+	require.Equal(t, exitFailed, got.code)
+	require.Contains(t, got.stderr, "1 subscriptions match; pause them? [y/N]")
+	require.Contains(t, got.stderr, "nothing was changed")
+	require.Contains(t, r.typed("y\n", "feed", "pause", "--all", "--query", "beta").ok(t).stdout, "1 changed")
+	r.run("feed", "resume", "--all", "--status", "paused", "--yes").ok(t)
 	require.Contains(t, r.run("feed", "pause", "--all", "--query", "beta", "--yes").ok(t).stdout, "1 changed")
 	require.Equal(t, calferryv1.SubscriptionState_SUBSCRIPTION_STATE_PAUSED, r.show("beta").GetState())
 	require.Equal(t, calferryv1.SubscriptionState_SUBSCRIPTION_STATE_ACTIVE, r.show("alpha").GetState())
