@@ -229,7 +229,7 @@ func (t *trip) sendError(u *url.URL, err error) error {
 	)
 	switch {
 	case errors.Is(err, errForbidden):
-		e.Kind, e.Problem, e.Hint = Refused, "the address is not a public one", "if the server is yours, list its network as allowed"
+		e.Kind, e.Problem, e.Hint = Refused, "the address is not a public one", "if the server is yours, allow its network with --feed-allow-nets"
 	case errors.As(err, &dns) && dns.IsNotFound:
 		e.Problem, e.Err, e.Hint = "there is no host of that name", nil, "check the address"
 	case errors.As(err, &cert), errors.As(err, &unknown):
