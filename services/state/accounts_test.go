@@ -165,7 +165,7 @@ func TestSignInsThatComeToNothingInTheConsole(t *testing.T) {
 	status, page, _ := b.get(b.consents(to, owner, scopeEvents))
 	require.Equal(t, http.StatusConflict, status)
 	require.Contains(t, page, "One permission is missing")
-	require.Contains(t, page, "See the list of your calendars.")
+	require.Contains(t, page, "“see the list of your calendars”")
 	require.Equal(t, "/accounts/connect/google?calendars=existing&client=", link(t, page, "Try again"))
 
 	status, page, _ = b.get(b.consents(to, owner))

@@ -57,7 +57,7 @@ func TestBrowserConnectsAnAccount(t *testing.T) {
 
 	b.play("accounts.consent", map[string]any{"account": grace, "untick": []string{list}, "name": "accounts-refused"}, &said)
 	require.Contains(t, said, "One permission is missing")
-	require.Contains(t, said, "See the list of your calendars.")
+	require.Contains(t, said, "“see the list of your calendars”")
 	require.Contains(t, said, "nothing was stored")
 	require.Empty(t, r.graces())
 

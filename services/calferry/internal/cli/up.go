@@ -156,6 +156,9 @@ func (u *up) startSimulator(ctx context.Context) (net.Listener, error) {
 	}
 	u.simURL = "http://" + l.Addr().String()
 	u.stack.Endpoint = u.simURL + "/calendar/v3/"
+	google := &u.stack.State
+	google.ClientID, google.ClientSecret = gcalsim.DefaultClientID, gcalsim.DefaultClientSecret
+	google.AuthURL, google.TokenURL, google.RevokeURL = u.simURL+"/o/oauth2/v2/auth", u.simURL+"/token", u.simURL+"/revoke"
 	return l, nil
 }
 

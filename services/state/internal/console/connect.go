@@ -145,11 +145,7 @@ func wishOf(w oauth.Wish) string {
 }
 
 // failedConnect is a sign-in that came to nothing, and how to begin it again.
-type failedConnect struct {
-	Text    string
-	Missing []string
-	Again   string
-}
+type failedConnect struct{ Text, Again string }
 
 // connectDone takes what Google's redirect brought.
 func (c *Console) connectDone(w http.ResponseWriter, r *http.Request) {
@@ -187,9 +183,6 @@ func (c *Console) connectDone(w http.ResponseWriter, r *http.Request) {
 		title = "One permission is missing"
 		if len(missing.Missing) > 1 {
 			title = "Some permissions are missing"
-		}
-		for _, scope := range missing.Missing {
-			page.Missing = append(page.Missing, sentence(oauth.Words(scope)))
 		}
 	}
 	c.show(w, r, statusOf(err), "connectfailed", frame{Title: title, Nav: "accounts", Body: page})
