@@ -1,6 +1,10 @@
 package turn_test
 
 import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
 	"testing"
 	"time"
 
@@ -193,4 +197,86 @@ func TestRepairWaitsForItsTurn(t *testing.T) {
 	w.wait(res.Delay())
 	w.runDone(body)
 	require.EqualValues(t, 1, w.head().GetRepaired())
+}
+
+// TestRepairsAmongEverythingElse drives the steps at random: syncs and repairs that die anywhere, edits of the feed and of
+// the user, and losses of the ledger. When everything has calmed down, Google shows the feed, but for what the user
+// deleted.
+func TestRepairsAmongEverythingElse(t *testing.T) {
+	t.Parallel()
+	steps := []turn.Step{
+		turn.StepIntents, turn.StepReserve, turn.StepAnswer, turn.StepSave, turn.StepClear, turn.StepListed, turn.StepRebuilt, turn.StepRepaired, "none",
+	}
+	for seed := range uint64(12) {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			t.Parallel()
+			w, dice := newWorld(t), rand.New(rand.NewPCG(seed, 7)) //nolint:gosec // repeatable
+			keys := []string{"a", "b", "c", "d"}
+			deleted := map[string]bool{}
+			// perform works on a message and dies after a step, if it comes to it.
+			perform := func(body []byte) {
+				if body == nil {
+					return
+				}
+				at, n := steps[dice.IntN(len(steps))], 1+dice.IntN(3)
+				_, _ = w.worker(func(_ context.Context, s turn.Step, _ string) error {
+					if s == at {
+						if n--; n == 0 {
+							return errCrash
+						}
+					}
+					return nil
+				}).Turn(w.ctx, turn.Input{Body: body, Tries: 1})
+				w.loseLease()
+			}
+			for i := range 14 {
+				key := keys[dice.IntN(len(keys))]
+				switch dice.IntN(9) {
+				case 0, 1:
+					w.set(key, fmt.Sprintf("%s %d", key, i))
+				case 2:
+					w.set(key, "")
+				case 3:
+					if e := w.held(key); e != nil && e.Status != "cancelled" {
+						require.NoError(t, w.sim.UserPatch(calendar, w.id(key), map[string]any{"summary": "Mine"}))
+					}
+				case 4:
+					if e := w.held(key); e != nil && e.Status != "cancelled" {
+						require.NoError(t, w.sim.UserDelete(calendar, w.id(key)))
+						deleted[key] = true
+					}
+				case 5:
+					if dice.IntN(3) == 0 {
+						w.lose()
+						perform(w.repair(false))
+					}
+				case 6:
+					perform(w.repair(false))
+				default:
+					if head := w.head(); head.GetRepaired() < head.GetRepairing() {
+						perform(w.repair(false)) // nothing is compared with a ledger in doubt
+						continue
+					}
+					perform(w.sync())
+				}
+			}
+			w.later(2 * time.Minute)
+			w.repaired(false)
+			w.settle()
+			got := map[string]int{}
+			for _, e := range w.sim.Events(calendar) {
+				got[e.Summary]++
+			}
+			for key, d := range w.feed {
+				if deleted[key] {
+					require.LessOrEqual(t, got[d.Body.Summary], 1, key)
+				} else {
+					require.Equal(t, 1, got[d.Body.Summary], key)
+				}
+				delete(got, d.Body.Summary)
+			}
+			require.Empty(t, got, "nothing that the feed does not have")
+			require.Nil(t, w.sync())
+		})
+	}
 }
