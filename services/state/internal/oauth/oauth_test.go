@@ -171,8 +171,10 @@ func TestConsentsThatComeToNothing(t *testing.T) {
 		}, class: gcal.Operator, text: "Unauthorized"},
 		"outage": {wish: wish(both...), ticked: both, change: func(g *google, _ *oauth.Answer) { g.sim.SetOAuthOutage(gcalsim.OAuthUnavailable) }, class: gcal.Transient},
 		"page":   {wish: wish(both...), ticked: both, change: func(g *google, _ *oauth.Answer) { g.sim.SetOAuthOutage(gcalsim.OAuthPage) }, class: gcal.Transient},
-		"other error": {wish: wish(both...), ticked: both, change: func(_ *google, a *oauth.Answer) { a.Code, a.Error = "", "admin_policy_enforced<script>" },
-			class: gcal.Operator, text: "admin_policy_enforcedscript"},
+		"other error": {
+			wish: wish(both...), ticked: both, change: func(_ *google, a *oauth.Answer) { a.Code, a.Error = "", "admin_policy_enforced<script>" },
+			class: gcal.Operator, text: "admin_policy_enforcedscript",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
