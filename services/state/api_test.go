@@ -92,7 +92,7 @@ func TestRefusedRequests(t *testing.T) {
 		"empty address":  {func(q *calferryv1.CreateSubscriptionRequest) { q.Feed.Url = " " }, connect.CodeInvalidArgument, "copy it"},
 		"other scheme":   {func(q *calferryv1.CreateSubscriptionRequest) { q.Feed.Url = "ftp://" + secretPath }, connect.CodeInvalidArgument, "https://"},
 		"unreadable":     {func(q *calferryv1.CreateSubscriptionRequest) { q.Feed.Url = "https://%zz/" + secretPath }, connect.CodeInvalidArgument, "https://"},
-		"a file":         {func(q *calferryv1.CreateSubscriptionRequest) { q.Feed.Url = "/etc/" + secretPath }, connect.CodeInvalidArgument, "--allow-local-feeds"},
+		"a file":         {func(q *calferryv1.CreateSubscriptionRequest) { q.Feed.Url = "/etc/" + secretPath }, connect.CodeInvalidArgument, "--feed-dir"},
 		"header break":   {func(q *calferryv1.CreateSubscriptionRequest) { q.Feed.HeaderValue = "a\r\nb" }, connect.CodeInvalidArgument, "line break"},
 		"no account":     {func(q *calferryv1.CreateSubscriptionRequest) { q.Account = "" }, connect.CodeInvalidArgument, "connect one"},
 		"other account":  {func(q *calferryv1.CreateSubscriptionRequest) { q.Account = "nobody" }, connect.CodeNotFound, "look at the list"},
@@ -134,6 +134,18 @@ func TestLocalFeedsNeedPermission(t *testing.T) {
 	rec, err := r.registry().Subscription(t.Context(), res.Msg.GetSubscription().GetId())
 	require.NoError(t, err)
 	require.True(t, rec.Value.GetLocalFeed())
+}
+
+func TestFilesBelowTheFeedDirectoryNeedNoPermission(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *state.Config) { c.FeedDir = t.TempDir() })
+	res, err := r.client.CreateSubscription(t.Context(), connect.NewRequest(&calferryv1.CreateSubscriptionRequest{
+		Account: r.connect(), CalendarId: teamCalendar, Feed: &calferryv1.FeedSource{Url: "/srv/feeds/hut.ics"},
+	}))
+	require.NoError(t, err)
+	rec, err := r.registry().Subscription(t.Context(), res.Msg.GetSubscription().GetId())
+	require.NoError(t, err)
+	require.False(t, rec.Value.GetLocalFeed(), "the fetcher holds it to the directory")
 }
 
 func TestListIsPagedFilteredAndStable(t *testing.T) {

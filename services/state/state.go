@@ -200,14 +200,14 @@ func (s *Service) open(ctx context.Context) error {
 	}
 	feeds := d.Feed
 	if feeds == nil {
-		if feeds, err = feed.New(feed.Config{}); err != nil {
+		if feeds, err = feed.New(feed.Config{FeedDir: s.cfg.FeedDir}); err != nil {
 			return err
 		}
 	}
 	s.handler, err = s.routes(api.New(api.Parts{
 		Board: s.board, Registry: reg, Ledger: store, Book: s.book, Holds: s.holds, Accounts: keeper, Turns: s.turns,
 		Calendars: calendars.New(client, reg, keeper, d.Logger), Consents: flow, ExternalURL: s.cfg.ExternalURL, Check: s.broker.Check, Feeds: feeds, Alerts: s.alerts, Audit: s.audit, Fetches: fetches, Changes: changes, JetStream: s.js, FeedKey: d.FeedKey,
-		LocalFeeds: s.cfg.LocalFeeds, Log: d.Logger, Now: d.Now,
+		Places: api.Places{Local: s.cfg.LocalFeeds, Files: s.cfg.FeedDir != ""}, Log: d.Logger, Now: d.Now,
 	}))
 	return err
 }

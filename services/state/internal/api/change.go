@@ -32,7 +32,7 @@ func (s *Service) CreateSubscription(ctx context.Context, req *connect.Request[c
 
 // create stores a subscription, and starts its fetch if it is active.
 func (s *Service) create(ctx context.Context, in *calferryv1.CreateSubscriptionRequest, state calferryv1.SubscriptionState) (*calferryv1.SubscriptionStatus, error) {
-	feed, err := parseFeed(in.GetFeed(), s.LocalFeeds)
+	feed, err := parseFeed(in.GetFeed(), s.Places)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ func (s *Service) UpdateSubscription(ctx context.Context, req *connect.Request[c
 	var feed parsedFeed
 	if in.GetFeed() != nil {
 		var err error
-		if feed, err = parseFeed(in.GetFeed(), s.LocalFeeds); err != nil {
+		if feed, err = parseFeed(in.GetFeed(), s.Places); err != nil {
 			return nil, err
 		}
 		if s.FeedKey == nil {

@@ -24,8 +24,16 @@ type parsedFeed struct {
 	local  bool
 }
 
+// Places are where feeds may be beside public addresses.
+type Places struct {
+	// Local opens every file of the machine and private addresses.
+	Local bool
+	// Files opens the files below the directory that the fetchers are given; they hold subscriptions to it.
+	Files bool
+}
+
 // parseFeed checks what a person typed. No error quotes it: an address can hold a key.
-func parseFeed(in *calferryv1.FeedSource, local bool) (parsedFeed, error) {
+func parseFeed(in *calferryv1.FeedSource, places Places) (parsedFeed, error) {
 	source := proto.CloneOf(in)
 	if source == nil {
 		return parsedFeed{}, Error(CodeInvalidFeed, "feed is missing: give its address")
@@ -45,22 +53,22 @@ func parseFeed(in *calferryv1.FeedSource, local bool) (parsedFeed, error) {
 	if err == nil && u.Host != "" {
 		switch strings.ToLower(u.Scheme) {
 		case "http", "https", "webcal", "webcals":
-			return parsedFeed{source: source, label: urlLabel(u), local: local}, nil
+			return parsedFeed{source: source, label: urlLabel(u), local: places.Local}, nil
 		}
 	}
 	isPath := err == nil && (u.Scheme == "file" || u.Scheme == "")
 	if !isPath {
 		return parsedFeed{}, Error(CodeInvalidFeed, "the feed's address cannot be used: it should begin with https:// or webcal://")
 	}
-	if !local {
-		return parsedFeed{}, Error(CodeInvalidFeed, "the feed's address is a file, which this service may not read: give an address that begins with https:// or webcal://, or start it with --allow-local-feeds")
+	if !places.Local && !places.Files {
+		return parsedFeed{}, Error(CodeInvalidFeed, "the feed's address is a file, which this service may not read: give an address that begins with https:// or webcal://, or start it with --feed-dir and put the file there")
 	}
-	return parsedFeed{source: source, label: path.Base(u.Path), local: true}, nil
+	return parsedFeed{source: source, label: path.Base(u.Path), local: places.Local}, nil
 }
 
 // FeedLabel is what may be shown of a feed; empty when its address cannot be used.
 func FeedLabel(in *calferryv1.FeedSource) string {
-	parsed, err := parseFeed(in, true)
+	parsed, err := parseFeed(in, Places{Local: true})
 	if err != nil {
 		return ""
 	}

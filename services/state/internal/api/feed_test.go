@@ -20,7 +20,7 @@ func TestFeedLabelHidesWhatMayBeAKey(t *testing.T) {
 		"https://example.org/feed?token=abc":                     "example.org/feed",
 		"https://example.org/aLongWordThatCouldBeAKeyOfSomeSort": "example.org/…",
 	} {
-		feed, err := parseFeed(&calferryv1.FeedSource{Url: address}, false)
+		feed, err := parseFeed(&calferryv1.FeedSource{Url: address}, Places{})
 		require.NoError(t, err, address)
 		require.Equal(t, want, feed.label)
 		require.False(t, feed.local)

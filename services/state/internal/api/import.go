@@ -226,7 +226,7 @@ func (i *importing) create(ctx context.Context, w *wanted, result *calferryv1.Im
 	if source == nil {
 		return errors.New("this subscription is new and needs the address of its feed: give it url, or let the command line read it with url_file or url_env")
 	}
-	if _, err := parseFeed(source, i.service.LocalFeeds); err != nil {
+	if _, err := parseFeed(source, i.service.Places); err != nil {
 		return err
 	}
 	account, err := i.account(w.entry)
@@ -316,7 +316,7 @@ func (i *importing) newFeed(e *export.Entry, known *calferryv1.Subscription) (*p
 	if source == nil {
 		return nil, nil
 	}
-	parsed, err := parseFeed(source, i.service.LocalFeeds)
+	parsed, err := parseFeed(source, i.service.Places)
 	if err != nil {
 		return nil, err
 	}

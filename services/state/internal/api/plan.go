@@ -90,7 +90,7 @@ func (s *Service) preview(ctx context.Context, in *calferryv1.PlanSubscriptionRe
 		return nil, invalid("id and feed are missing: name a subscription, or give a feed's address")
 	}
 	if in.GetFeed() != nil {
-		parsed, err := parseFeed(in.GetFeed(), s.LocalFeeds)
+		parsed, err := parseFeed(in.GetFeed(), s.Places)
 		if err != nil {
 			return nil, err
 		}

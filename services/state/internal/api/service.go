@@ -48,10 +48,10 @@ type Parts struct {
 	Fetches, Changes Queue
 	JetStream        jetstream.JetStream
 	FeedKey          *seal.Key
-	// LocalFeeds lets subscriptions read files and private addresses.
-	LocalFeeds bool
-	Log        *slog.Logger
-	Now        func() time.Time
+	// Places are where feeds may be.
+	Places Places
+	Log    *slog.Logger
+	Now    func() time.Time
 }
 
 // Service implements CalferryService. It is safe for concurrent use.
