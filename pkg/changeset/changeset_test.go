@@ -30,7 +30,7 @@ func incompressible(n int) []*calferryv1.Change {
 
 func set(changes []*calferryv1.Change) *calferryv1.ChangeSet {
 	return &calferryv1.ChangeSet{
-		Subscription: "sub", Sync: 7, Changes: changes, FeedWins: true,
+		Subscription: "sub", Sync: 7, Changes: changes, FeedWins: true, Repair: 3, Adopt: true,
 		Kind:   calferryv1.ChangeSetKind_CHANGE_SET_KIND_SYNC,
 		Target: &calferryv1.Target{Account: "a", CalendarId: "c@group.calendar.google.com"},
 	}
