@@ -131,7 +131,9 @@ func (b *browser) look(path string) string {
 // audited requires that axe finds nothing wrong with pages, in light and in dark. Pictures are named after name.
 func (b *browser) audited(name string, paths ...string) {
 	b.t.Helper()
-	var found []string
-	b.play("console.audit", map[string]any{"paths": paths, "name": name}, &found)
-	require.Empty(b.t, found)
+	for _, path := range paths {
+		var found []string
+		b.play("console.audit", map[string]any{"path": path, "name": name}, &found)
+		require.Empty(b.t, found)
+	}
 }

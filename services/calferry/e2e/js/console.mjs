@@ -12,7 +12,7 @@ export async function use(stage, how) {
   await stage.use(how);
 }
 
-// audit returns what axe finds wrong with the pages at these paths, in light and dark.
-export async function audit(stage, { paths, name }) {
-  return stage.audit(paths, name);
+// audit returns what axe finds wrong with the page at a path, in light and dark.
+export async function audit(stage, { path, name }) {
+  return stage.audit(path, name);
 }

@@ -93,29 +93,29 @@ export class Stage {
     return this.page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
   }
 
-  // audit opens each path in light and dark and returns what axe finds wrong.
-  async audit(paths, name) {
-    const found = [];
-    const init = await readFile(axe, "utf8");
-    for (const dark of [false, true]) {
-      const context = await this.#context({ dark, scripts: true, still: true, init });
-      try {
-        for (const path of paths) {
-          const page = await context.newPage();
-          await page.goto(this.base + path);
-          const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
-          for (const v of violations) {
-            const where = v.nodes.map((n) => `${n.target.join(" ")} (${n.failureSummary})`).join("; ");
-            found.push(`${path} ${dark ? "dark" : "light"}: ${v.id}: ${v.help}: ${where}`);
-          }
-          if (name) await this.shot(`${name}-${slug(path)}-${dark ? "dark" : "light"}`, page);
-          await page.close();
+  // audit opens a path and returns what axe finds wrong: everything in light, and the colours again in dark.
+  async audit(path, name) {
+    this.auditor ??= await this.#context({ still: true, init: await readFile(axe, "utf8") });
+    const page = await this.auditor.newPage();
+    try {
+      await page.goto(this.base + path);
+      const found = [];
+      for (const colorScheme of ["light", "dark"]) {
+        await page.emulateMedia({ colorScheme });
+        const only = colorScheme === "dark" ? { runOnly: ["color-contrast"] } : {};
+        const { violations } = await page.evaluate(
+          (options) => globalThis.axe.run(document, options), { resultTypes: ["violations"], ...only },
+        );
+        for (const v of violations) {
+          const where = v.nodes.map((n) => `${n.target.join(" ")} (${n.failureSummary})`).join("; ");
+          found.push(`${path} ${colorScheme}: ${v.id}: ${v.help}: ${where}`);
         }
-      } finally {
-        await context.close();
+        if (name) await this.shot(`${name}-${slug(path)}-${colorScheme}`, page);
       }
+      return found;
+    } finally {
+      await page.close();
     }
-    return found;
   }
 
   async close() {
