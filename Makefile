@@ -57,6 +57,7 @@ $(JS)/node_modules/.package-lock.json: $(JS)/package-lock.json
 .PHONY: test
 test: $(JS)/node_modules/.package-lock.json ## Run all tests; uses redis-server, chromium and node when they are there, and says what it missed
 	go test $(RACE) -timeout 10m $(PACKAGES)
+	$(if $(RACE),go test ./pkg/pace/pacesim) # simulations have one goroutine, and are twenty times slower under the detector
 	@missing=0; \
 	for tool in redis-server chromium node npm; do \
 	  command -v $$tool >/dev/null || { echo "not run: tests that need $$tool"; missing=1; }; \
@@ -70,7 +71,9 @@ bench: ## Benchmarks, each next to its baseline in the same run
 	go test -run '^$$' -bench . -benchtime 1x -count 3 $(PACKAGES) 2>/dev/null | grep -E '^(Benchmark|goos|cpu|pkg)'
 
 .PHONY: bench-pace
-bench-pace: ## Compare pace controllers on quota models in simulation (takes a quarter of an hour or more)
+bench-pace: ## Whole writers next to other ways of pacing, then controllers in simulation (takes half an hour); needs redis-server
+	go test -tags closedloop -count 1 -v -timeout 45m ./services/writer/closedloop | grep -Ev '^(=== |redis: )'
+	go test -count 1 -v -timeout 45m ./pkg/pace/pacesim -run 'SmallCalendars|AQuota' -whole
 	go run ./pkg/pace/cmd/pacebench
 
 FUZZTIME ?= 150s

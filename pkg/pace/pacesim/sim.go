@@ -3,7 +3,6 @@
 package pacesim
 
 import (
-	"container/heap"
 	"context"
 	"errors"
 	"fmt"
@@ -45,6 +44,13 @@ type Result struct {
 	// Turns counts deliveries of the ChangeSet, LeasesLost those that ended by losing the lane, and
 	// Calls the scripts that ran.
 	Turns, LeasesLost, Calls int
+	// Estimates are what the turns told about the time left.
+	Estimates []Estimate
+}
+
+// Estimate is what a turn told at its end.
+type Estimate struct {
+	At, Left time.Duration
 }
 
 // Slowdown is Took / Optimum.
@@ -55,62 +61,63 @@ func (r Result) RejectedPercent() float64 { return 100 * float64(r.Rejected) / f
 
 // Do runs the simulation.
 func (r Run) Do(ctx context.Context) (Result, error) {
-	memory := pacetest.NewMemory()
-	defer func() { _ = memory.Close() }()
-	var s *sim
-	cfg := r.Pace
-	cfg.Now = func() time.Time { return epoch.Add(s.now) }
-	pacer, err := pace.New(memory, cfg)
+	s, err := r.start(ctx)
 	if err != nil {
 		return Result{}, err
 	}
-	s = &sim{
-		ctx: ctx, pacer: pacer, memory: memory, noise: r.Model.Noise, user: userQuota(),
-		random:    rand.New(rand.NewPCG(r.Seed, 0x9e3779b97f4a7c15)),
+	defer func() { _ = s.memory.Close() }()
+	if err := s.run(func() bool { return s.applied == r.Writes }); err != nil {
+		return Result{}, fmt.Errorf("%s, %d of %d writes: %w", r.Model.Name, s.applied, r.Writes, err)
+	}
+	return Result{
+		Took: s.now, Optimum: r.Model.Optimum(r.Writes, r.Seed), Requests: s.requests, Rejected: s.rejected,
+		Turns: s.turns, LeasesLost: s.lost, Calls: s.memory.Calls(), Estimates: s.estimates,
+	}, nil
+}
+
+// start sets the simulation up. The memory is to be closed.
+func (r Run) start(ctx context.Context) (*sim, error) {
+	w := &world{
+		ctx: ctx, memory: pacetest.NewMemory(), free: 1,
+		random: rand.New(rand.NewPCG(r.Seed, 0x9e3779b97f4a7c15)),
+	}
+	cfg := r.Pace
+	cfg.Now = func() time.Time { return epoch.Add(w.now) }
+	pacer, err := pace.New(w.memory, cfg)
+	if err != nil {
+		return nil, errors.Join(err, w.memory.Close())
+	}
+	s := &sim{
+		world: w, pacer: pacer, noise: r.Model.Noise, user: userQuota(),
 		lane:      pace.Lane{Project: "1", Calendar: "calendar", User: "user"},
 		remaining: r.Writes, writes: r.Writes,
 	}
+	w.sims = []*sim{s}
 	if r.Model.Calendar != nil {
 		s.calendar = r.Model.Calendar(r.Seed)
 	}
 	for _, at := range r.ForgetAt {
-		s.after(at, memory.Forget)
+		s.after(at, w.memory.Forget)
 	}
 	s.deliver(0)
-	for s.applied < r.Writes && s.err == nil {
-		if s.events.Len() == 0 || ctx.Err() != nil {
-			return Result{}, errors.Join(ctx.Err(), fmt.Errorf("%s: stopped after %s with %d of %d writes",
-				r.Model.Name, s.now, s.applied, r.Writes))
-		}
-		next := heap.Pop(&s.events).(event)
-		s.now = next.at
-		memory.SetTime(epoch.Add(s.now))
-		next.do()
-	}
-	return Result{
-		Took: s.now, Optimum: r.Model.Optimum(r.Writes, r.Seed), Requests: s.requests, Rejected: s.rejected,
-		Turns: s.turns, LeasesLost: s.lost, Calls: memory.Calls(),
-	}, s.err
+	return s, nil
 }
 
 var epoch = time.Unix(1_800_000_000, 0)
 
 // sim is one ChangeSet on its way: at any moment one turn works it or it waits in the queue.
 type sim struct {
-	ctx      context.Context
+	*world
 	pacer    *pace.Pacer
-	memory   *pacetest.Memory
 	lane     pace.Lane
 	user     Quota
 	calendar Quota
 	noise    float64
-	random   *rand.Rand
-	events   events
-	now      time.Duration
-	err      error
 
-	writes, remaining, applied             int
-	requests, rejected, turns, lost, order int
+	writes, remaining, applied      int
+	requests, rejected, turns, lost int
+	took                            time.Duration
+	estimates                       []Estimate
 
 	lease     *pace.Lease
 	began     time.Duration
@@ -123,14 +130,9 @@ type sim struct {
 	resume    time.Duration // moment the ChangeSet comes again, 0 for at once
 }
 
-func (s *sim) after(d time.Duration, do func()) {
-	s.order++
-	heap.Push(&s.events, event{at: s.now + d, order: s.order, do: do})
-}
-
 func (s *sim) deliver(d time.Duration) {
 	queue := deliveryFloor + time.Duration(s.random.ExpFloat64()*float64(deliveryMean))
-	s.after(max(0, d)+queue, s.turn)
+	s.after(max(0, d)+queue, func() { s.arrive(s) })
 }
 
 func (s *sim) turn() {
@@ -138,6 +140,7 @@ func (s *sim) turn() {
 	lease, err := s.pacer.Acquire(s.ctx, s.lane, fmt.Sprint("turn", s.turns), "subscription", 0)
 	if busy, ok := errors.AsType[*pace.BusyError](err); ok {
 		s.deliver(busy.Wait)
+		s.leave()
 		return
 	}
 	if err != nil {
@@ -208,8 +211,10 @@ func (s *sim) reserve() (pace.Grant, bool) {
 
 func (s *sim) end() {
 	if s.applied == s.writes {
-		return
+		s.took = s.now
+		s.done++
 	}
+	s.estimate()
 	err := s.lease.Release(s.ctx, s.remaining == 0)
 	switch {
 	case errors.Is(err, pace.ErrLeaseLost):
@@ -218,7 +223,26 @@ func (s *sim) end() {
 		s.err = err
 		return
 	}
-	s.deliver(s.resume - s.now)
+	if s.applied < s.writes {
+		s.deliver(s.resume - s.now)
+	}
+	s.leave()
+}
+
+// estimate notes what the turn tells people about the time left.
+func (s *sim) estimate() {
+	if s.remaining == 0 {
+		return
+	}
+	state, err := s.pacer.Inspect(s.ctx, s.lane)
+	if err != nil {
+		s.err = err
+		return
+	}
+	if state.Speed > 0 {
+		left := max(0, s.resume-s.now) + time.Duration(float64(s.remaining)/state.Speed*float64(time.Second))
+		s.estimates = append(s.estimates, Estimate{At: s.now, Left: left})
+	}
 }
 
 func (s *sim) send(grant pace.Grant, seen int) {
@@ -249,6 +273,9 @@ func (s *sim) decide() (pace.Outcome, pace.Scope) {
 	case s.user.Next(s.now) > s.now:
 		s.rejected++
 		return pace.OutcomeThrottled, pace.ScopeUser
+	case s.project != nil && !s.project.Take(s.now):
+		s.rejected++
+		return pace.OutcomeThrottled, pace.ScopeProject
 	case s.calendar != nil && !s.calendar.Take(s.now):
 		s.rejected++
 		return pace.OutcomeThrottled, pace.ScopeCalendar

@@ -17,6 +17,7 @@ const (
 	afterRedis = 5 * time.Second        // nothing is written without the pacer
 	afterStore = 5 * time.Second        // nothing is written without the ledger
 	afterLost  = time.Second            // whoever took the lane knows more
+	afterDay   = 30 * time.Second       // a new Pacific day has begun
 	afterFault = 10 * time.Second       // first delay after a fault of Google, doubling with every delivery
 	faultLimit = 5 * time.Minute        // last delay of those
 	afterUser  = 5 * time.Minute        // somebody has to reconnect, or to give the calendar back

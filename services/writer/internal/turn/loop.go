@@ -258,7 +258,7 @@ func (t *turn) reserve(w *work) error {
 	case grant.Scope == pace.ScopeUsage && call.Verb == job.Insert:
 		t.createsUntil = now.Add(grant.Wait) // the others go on
 	case grant.Scope == pace.ScopeDay:
-		t.farUntil = now.Add(jitter(grant.Wait)) // the same, and not all calendars at once when the day turns
+		t.farUntil = now.Add(grant.Wait + jitter(afterDay)) // the same, and not all calendars at once when the day turns
 	case grant.Wait <= t.w.cfg.Patience:
 		t.retryAt = now.Add(grant.Wait)
 	default:
