@@ -41,7 +41,6 @@ func (b *bench) moves(m *mover, change ...func(*calferryv1.FeedSource)) {
 	for _, f := range change {
 		f(source)
 	}
-	// These servers are on this machine, so the move is one between two ports of it.
 	b.put(func(s *calferryv1.Subscription) { s.SealedFeed = b.seal(source) })
 }
 
