@@ -56,7 +56,7 @@
       legend: { show: false },
       cursor: { show: false },
       scales: { y: { range: (u, low, high) => [0, Math.max(1, high * 1.15)] } },
-      axes: [{ ...axis, space: 80, values: times }, { ...axis, size: 44, space: 36 }],
+      axes: [{ ...axis, space: 80, values: times, incrs: [1, 2, 5, 10, 15, 30, 60, 300, 600, 1800, 3600, 7200, 21600, 43200, 86400, 604800] }, { ...axis, size: 44, space: 36 }],
       series: [{}, { stroke: colour("work"), width: 2, paths: uPlot.paths.stepped({ align: 1 }), points: { show: true, size: 5, fill: colour("work") } }],
       hooks: { drawClear: [shade] },
     }, [all.map((p) => p.at), all.map((p) => p.pace)], holder);
