@@ -316,6 +316,8 @@ func (s *set) checkReach() {
 	}{
 		{"fetcher", "93.184.215.14", 443, true},
 		{"fetcher", "93.184.215.14", 80, true},
+		{"state", "93.184.215.14", 80, true}, // previews read feeds too
+		{"writer", "93.184.215.14", 80, false},
 		{"fetcher", "2606:4700:4700::1111", 443, true},
 		{"fetcher", "93.184.215.14", 22, false},
 		{"fetcher", "10.1.2.3", 443, false},

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"net/netip"
-	"strconv"
 	"time"
 
 	"github.com/calferry/calferry/pkg/feed"
@@ -65,27 +63,7 @@ func (c Config) FeedClient() (feed.Config, error) {
 		UserAgent: c.UserAgent, MaxBytes: int64(c.MaxMiB) << 20, PerHost: c.PerHost, FeedDir: c.FeedDir,
 		TotalTimeout: c.Timeout,
 	}
-	for _, n := range c.AllowedNets {
-		p, err := network(n)
-		if err != nil {
-			return out, fmt.Errorf("feed-allow-nets: %q is not a network: write it like 192.168.1.0/24", n)
-		}
-		out.AllowedNets = append(out.AllowedNets, p)
-	}
-	for _, s := range c.AllowedPorts {
-		port, err := strconv.ParseUint(s, 10, 16)
-		if err != nil || port == 0 {
-			return out, fmt.Errorf("feed-allow-ports: %q is not a port", s)
-		}
-		out.Ports = append(out.Ports, uint16(port))
-	}
-	return out, nil
-}
-
-func network(s string) (netip.Prefix, error) {
-	if addr, err := netip.ParseAddr(s); err == nil {
-		return netip.PrefixFrom(addr, addr.BitLen()), nil
-	}
-	p, err := netip.ParsePrefix(s)
-	return p.Masked(), err
+	var err error
+	out.AllowedNets, out.Ports, err = feed.ParseRules(c.AllowedNets, c.AllowedPorts)
+	return out, err
 }

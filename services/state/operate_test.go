@@ -194,7 +194,9 @@ func TestAFirstWriteIsNotedOnce(t *testing.T) {
 	r.eventually("the report", func() bool { return r.get(id).GetHealth().GetSync() == 1 })
 	known, _ := wrote()
 	require.False(t, known, "nothing was written")
-	r.turn(id, 1, func(turn *calferryv1.TurnReport) { turn.Counts = &calferryv1.Counts{Planned: 2, Created: 1, Remaining: 1} })
+	r.turn(id, 1, func(turn *calferryv1.TurnReport) {
+		turn.Counts = &calferryv1.Counts{Planned: 2, Created: 1, Remaining: 1}
+	})
 	r.eventually("the note", func() bool { known, _ := wrote(); return known })
 	_, revision := wrote()
 	r.turn(id, 2, func(turn *calferryv1.TurnReport) { turn.Counts = &calferryv1.Counts{Planned: 1, Updated: 1} })
