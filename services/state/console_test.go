@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"strings"
@@ -263,25 +264,93 @@ func TestHeldDeletionsAreDecidedOnThePage(t *testing.T) {
 	require.Equal(t, http.StatusConflict, status)
 }
 
+// draftIn is what a page carries along, sealed.
+func draftIn(t *testing.T, page string) string {
+	t.Helper()
+	found := regexp.MustCompile(`name="draft" value="([^"]+)"`).FindStringSubmatch(page)
+	require.Len(t, found, 2, "the page carries no draft")
+	return found[1]
+}
+
 func TestFeedIsAddedByForm(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newRig(t, func(c *state.Config) { c.LocalFeeds = true })
 	_, page := r.page("/subscriptions/new")
 	require.Contains(t, text(page), "First connect a Google account")
 	account := r.connect()
-	form := func(feed string) string {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//T//T//EN\r\nBEGIN:VEVENT\r\nUID:1\r\nDTSTAMP:20260101T000000Z\r\n" +
+			"DTSTART;TZID=Europe/Vienna:20990105T090000\r\nDTEND;TZID=Europe/Vienna:20990105T100000\r\nSUMMARY:First lesson\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n"))
+	}))
+	defer server.Close()
+	typed := func(feed string) url.Values {
 		return url.Values{
 			"url": {feed}, "account": {account}, "calendar": {teamCalendar}, "name": {"Terms"}, "user": {"u"}, "password": {secretPass},
-		}.Encode()
+			"interval": {"1h"}, "prefix": {"School: "},
+			"filter-mode": {"exclude", "exclude"}, "filter-field": {"summary", "summary"}, "filter-match": {"contains", "contains"}, "filter-value": {"exam", ""},
+		}
 	}
-	status, page := r.send(http.MethodPost, "/subscriptions", form("gopher://x.example"))
+	status, page := r.send(http.MethodPost, "/subscriptions/new", typed("gopher://x.example").Encode())
 	require.Equal(t, http.StatusUnprocessableEntity, status)
 	require.Contains(t, text(page), "should begin with https://")
 	require.Contains(t, page, `value="Terms"`, "what was typed is kept")
-	status, page = r.send(http.MethodPost, "/subscriptions", form("https://x.example/"+secretPath+"/y.ics"))
+
+	status, page = r.send(http.MethodPost, "/subscriptions/new", typed(server.URL+"/"+secretPath+"/y.ics").Encode())
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, text(page), "1 event in Google afterwards")
+	require.Contains(t, text(page), "School: First lesson")
+	require.Contains(t, text(page), "Mon 5 Jan 2099, 09:00–10:00 Europe/Vienna", "in the event's own zone")
+	listed, err := r.client.ListSubscriptions(t.Context(), connect.NewRequest(&calferryv1.ListSubscriptionsRequest{}))
+	require.NoError(t, err)
+	require.Empty(t, listed.Msg.GetSubscriptions(), "a preview stores nothing")
+
+	_, page = r.send(http.MethodPost, "/subscriptions/new", url.Values{"draft": {draftIn(t, page)}, "change": {"1"}}.Encode())
+	require.Contains(t, page, `value="School: "`)
+	again := typed("")
+	again.Del("password")
+	again.Del("user")
+	again.Set("draft", draftIn(t, page))
+	again.Set("prefix", "Kept: ")
+	status, page = r.send(http.MethodPost, "/subscriptions/new", again.Encode())
+	require.Equal(t, http.StatusOK, status, text(page))
+	require.Contains(t, text(page), "Kept: First lesson", "the address was kept, sealed")
+
+	status, page = r.send(http.MethodPost, "/subscriptions", url.Values{"draft": {draftIn(t, page)}}.Encode())
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, text(page), "Added. The feed is being read now.")
 	require.Contains(t, text(page), "Waiting for the first fetch")
+	listed, err = r.client.ListSubscriptions(t.Context(), connect.NewRequest(&calferryv1.ListSubscriptionsRequest{}))
+	require.NoError(t, err)
+	require.Len(t, listed.Msg.GetSubscriptions(), 1)
+	made := listed.Msg.GetSubscriptions()[0]
+	require.Equal(t, "Kept: ", made.GetOptions().GetTitlePrefix())
+	require.Len(t, made.GetOptions().GetFilters(), 1)
+	require.Equal(t, time.Hour, made.GetInterval().AsDuration())
+
+	server.Close()
+	_, page = r.send(http.MethodPost, "/subscriptions/new", typed(server.URL+"/"+secretPath+"/y.ics").Encode())
+	require.Contains(t, text(page), "Add it all the same", "a server that is down now need not be so tomorrow")
+	status, _ = r.send(http.MethodPost, "/subscriptions", "draft=forged")
+	require.Equal(t, http.StatusUnprocessableEntity, status)
+}
+
+func TestManyAreChangedOnlyAsShown(t *testing.T) {
+	t.Parallel()
+	r, ids := crowded(t)
+	_, page := r.page("/bulk?action=pause&q=ing&show=writing")
+	require.Contains(t, text(page), "Pause: 1 subscription?")
+	printed := regexp.MustCompile(`name="print" value="([^"]+)"`).FindStringSubmatch(page)
+	require.Len(t, printed, 2)
+	status, page := r.send(http.MethodPost, "/bulk", url.Values{"action": {"pause"}, "q": {"ing"}, "print": {printed[1]}}.Encode())
+	require.Equal(t, http.StatusConflict, status)
+	require.Contains(t, text(page), "Nothing was done")
+	status, page = r.send(http.MethodPost, "/bulk", url.Values{"action": {"pause"}, "q": {"ing"}, "show": {"writing"}, "print": {printed[1]}}.Encode())
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, text(page), "They are paused.")
+	for name, id := range ids {
+		paused := r.get(id).GetState() == calferryv1.SubscriptionState_SUBSCRIPTION_STATE_PAUSED
+		require.Equal(t, name == "writing" || name == "paused", paused, name)
+	}
 }
 
 func TestFormsOfOtherSitesAreRefused(t *testing.T) {
