@@ -44,7 +44,7 @@ func (p *person) decide(address string) {
 	if len(p.boxes) > 0 {
 		form = url.Values{"account": {grace}, "decision": {"allow"}, "scope": p.boxes}
 	}
-	res, err := http.PostForm(address, form) //nolint:noctx // it ends with the simulator
+	res, err := http.PostForm(address, form)
 	if err == nil {
 		_ = res.Body.Close()
 	}
