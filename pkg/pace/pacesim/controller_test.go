@@ -11,9 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLaneController holds the controller to what it reached when it was chosen: slowdown against the
-// optimum within 0.05, and rejected requests within 0.3 points, or 0.5 of a small calendar, where a
-// single rejection makes 0.7.
+// TestLaneController holds the controller to what it reached in the study that it was chosen by, with the slack of
+// Reference. One cell is held to what it reached here: TB2b10 with 142 writes, where the study has 2.15 %.
 func TestLaneController(t *testing.T) {
 	t.Parallel()
 	for _, cell := range []struct {
@@ -24,7 +23,7 @@ func TestLaneController(t *testing.T) {
 		slowdown float64
 		rejected float64
 	}{
-		{"TB5b30", 142, 8, 0, 1.11, 1.64},
+		{"TB5b30", 142, 8, 0, 1.09, 1.30},
 		{"TB8b8", 142, 8, 0, 1.21, 0.09},
 		{"TB2b10", 142, 8, 0, 1.02, 2.49},
 		{"SW240/60", 142, 8, 20 * time.Second, 0, 0},
@@ -44,13 +43,9 @@ func TestLaneController(t *testing.T) {
 			if cell.took > 0 {
 				require.LessOrEqual(t, mean.Took, cell.took+time.Second)
 			} else {
-				require.LessOrEqual(t, mean.Slowdown, cell.slowdown+0.05)
+				require.LessOrEqual(t, mean.Slowdown, cell.slowdown+Slack)
 			}
-			tolerance := 0.3
-			if cell.writes < 500 {
-				tolerance = 0.5
-			}
-			require.LessOrEqual(t, mean.Rejected, cell.rejected+tolerance)
+			require.LessOrEqual(t, mean.Rejected, cell.rejected+SlackRejected)
 			require.Less(t, mean.Calls, 2.3)
 		})
 	}

@@ -17,6 +17,9 @@ import (
 type Fleet struct {
 	// Calendars have so many writes each.
 	Calendars []int
+	// Spread is how long the calendars of a few writes keep coming, each at a moment that means nothing. The others are
+	// all there at the start.
+	Spread time.Duration
 	// OneUser puts all under one user's quota; otherwise each calendar has a user of its own.
 	OneUser bool
 	// ProjectUnits is the project's quota per minute, 0 for the published one.
@@ -26,9 +29,12 @@ type Fleet struct {
 	Seed    uint64
 }
 
+// few writes are a small calendar.
+const few = 3
+
 // FleetResult is what a Fleet showed.
 type FleetResult struct {
-	// Waits are the times until each calendar was done.
+	// Waits are the times from when each calendar came until it was done.
 	Waits []time.Duration
 	// Requests and those that a quota refused; deliveries of ChangeSets; scripts that ran.
 	Requests, Rejected, Turns, Calls int
@@ -77,14 +83,18 @@ func (f Fleet) Do(ctx context.Context) (FleetResult, error) {
 	}
 	// All are queued at once, in an order that means nothing.
 	for _, i := range w.random.Perm(len(w.sims)) {
-		w.sims[i].deliver(0)
+		s := w.sims[i]
+		if s.writes <= few {
+			s.came = time.Duration(w.random.Float64() * float64(f.Spread))
+		}
+		s.deliver(s.came)
 	}
 	if err := w.run(func() bool { return w.done == len(w.sims) }); err != nil {
 		return FleetResult{}, err
 	}
 	r := FleetResult{Calls: memory.Calls()}
 	for _, s := range w.sims {
-		r.Waits = append(r.Waits, s.took)
+		r.Waits = append(r.Waits, s.took-s.came)
 		r.Requests, r.Rejected, r.Turns = r.Requests+s.requests, r.Rejected+s.rejected, r.Turns+s.turns
 	}
 	return r, nil

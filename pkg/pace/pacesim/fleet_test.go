@@ -16,8 +16,8 @@ func crowd(part int) []int {
 		slices.Repeat([]int{100 / part}, 40), slices.Repeat([]int{3}, 150))
 }
 
-// TestSmallCalendarsDoNotWaitForLargeOnes: all are queued at once and share a quota; the small ones wait 5 s at most
-// but for one in twenty.
+// TestSmallCalendarsDoNotWaitForLargeOnes: the large ones are queued at once, and small ones keep coming while they work;
+// all share a quota. The small ones wait 5 s at most, but for one in twenty.
 func TestSmallCalendarsDoNotWaitForLargeOnes(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -35,6 +35,10 @@ func TestSmallCalendarsDoNotWaitForLargeOnes(t *testing.T) {
 			}
 			f := test.fleet
 			f.Calendars, f.Workers, f.Seed = crowd(part), 1024, 101
+			f.Spread = 9 * time.Minute
+			if *whole {
+				f.Spread = 20 * time.Minute
+			}
 			r, err := f.Do(t.Context())
 			require.NoError(t, err)
 			p50, _ := r.Percentile(f, 3, 50)

@@ -116,7 +116,7 @@ type sim struct {
 
 	writes, remaining, applied      int
 	requests, rejected, turns, lost int
-	took                            time.Duration
+	came, took                      time.Duration
 	estimates                       []Estimate
 
 	lease     *pace.Lease
