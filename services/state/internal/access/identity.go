@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"slices"
 	"strings"
 )
 
@@ -74,10 +75,8 @@ func (p person) listed(entries []string) bool {
 	for _, entry := range entries {
 		entry = strings.TrimSpace(entry)
 		if group, ok := strings.CutPrefix(entry, "group:"); ok {
-			for _, own := range p.groups {
-				if own == group {
-					return true
-				}
+			if slices.Contains(p.groups, group) {
+				return true
 			}
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -80,9 +81,7 @@ func (i *issuer) token() string {
 		"iss": i.server.URL, "aud": "calferry", "sub": "42", "nonce": i.nonce,
 		"iat": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix(),
 	}
-	for name, value := range i.claims {
-		claims[name] = value
-	}
+	maps.Copy(claims, i.claims)
 	body, err := json.Marshal(claims)
 	require.NoError(i.t, err)
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: i.key, KeyID: "1"}}, nil)
@@ -197,9 +196,7 @@ func TestProxyIsBelievedOnlyFromItsAddress(t *testing.T) {
 	ask := func(from string, headers map[string][]string) (int, access.Identity) {
 		r := httptest.NewRequest(http.MethodGet, "http://calferry.example/", nil)
 		r.RemoteAddr = from
-		for name, values := range headers {
-			r.Header[name] = values
-		}
+		maps.Copy(r.Header, headers)
 		var who access.Identity
 		w := httptest.NewRecorder()
 		g.Wrap(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { who = access.From(r.Context()) }), denied).ServeHTTP(w, r)

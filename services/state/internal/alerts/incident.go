@@ -46,8 +46,10 @@ func Find(rows []board.Row, accounts []*calferryv1.Account, s Settings, now time
 		}
 		switch ends := a.GetGrantEndsAt(); {
 		case a.GetState() == calferryv1.AccountState_ACCOUNT_STATE_RECONNECT:
-			all = append(all, Finding{calferryv1.AlertKind_ALERT_KIND_RECONNECT, a.GetId(), name,
-				"Google revoked the access of this account. Its calendars stand still until it is connected again."})
+			all = append(all, Finding{
+				calferryv1.AlertKind_ALERT_KIND_RECONNECT, a.GetId(), name,
+				"Google revoked the access of this account. Its calendars stand still until it is connected again.",
+			})
 		case ends != nil && ends.AsTime().Sub(now) <= s.GrantBefore:
 			all = append(all, Finding{calferryv1.AlertKind_ALERT_KIND_GRANT_ENDS, a.GetId(), name, fmt.Sprintf(
 				"The access of this account ends at %s, because its OAuth client is in testing. Connect it again before that, or publish the client.",

@@ -155,7 +155,7 @@ func (s *Service) readFeed(ctx context.Context, p *preview) (*plan.Plan, error) 
 	if err != nil {
 		return nil, err
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	desired, err := plan.Desired(resp.Body, p.settings)
 	if err != nil {
 		return nil, err

@@ -160,7 +160,9 @@ func (e *Entry) Every() (time.Duration, error) {
 func (e *Entry) EventOptions() (*calferryv1.Options, error) { return optionsIn(e.Options) }
 
 // filterWords are the fields of a filter whose values are words of an enumeration.
-func filterWords() map[string]string { return map[string]string{"mode": "FILTER_MODE_", "match": "FILTER_MATCH_"} }
+func filterWords() map[string]string {
+	return map[string]string{"mode": "FILTER_MODE_", "match": "FILTER_MATCH_"}
+}
 
 func optionsOut(o *calferryv1.Options) (map[string]any, error) {
 	data, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(o)

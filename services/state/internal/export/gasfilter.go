@@ -36,13 +36,13 @@ func gasFilter(item any) (filter map[string]any, why string) {
 		return nil, "its type is neither include nor exclude"
 	}
 	var words []string
-	if criteria, ok := in["criterias"].([]any); ok {
+	if criteria, ok := in["criterias"].([]any); ok { //nolint:misspell // the name over there
 		for _, c := range criteria {
 			words = append(words, plain(c))
 		}
 	}
 	if len(words) == 0 {
-		return nil, "it has no criterias"
+		return nil, "it names nothing to look for"
 	}
 	pattern, why := gasPattern(strings.ToLower(plain(in["comparison"])), words)
 	if why != "" {
@@ -58,18 +58,18 @@ func gasPattern(comparison string, words []string) (pattern, why string) {
 			words[i] = regexp.QuoteMeta(w)
 		}
 	}
-	any := "(?:" + strings.Join(words, "|") + ")"
+	either := "(?:" + strings.Join(words, "|") + ")"
 	switch comparison {
 	case "equals":
-		any = "^" + any + "$"
+		either = "^" + either + "$"
 	case "begins with":
-		any = "^" + any
+		either = "^" + either
 	case "contains", "regex":
 	default:
 		return "", "its comparison has no equivalent"
 	}
-	if _, err := regexp.Compile(any); err != nil {
+	if _, err := regexp.Compile(either); err != nil {
 		return "", "its pattern is none that RE2 reads: see https://github.com/google/re2/wiki/Syntax"
 	}
-	return any, ""
+	return either, ""
 }

@@ -150,12 +150,13 @@ func (r *scriptReader) valueAt(depth int) (any, bool) {
 	}
 	switch t := r.next(); {
 	case t.kind == stringToken:
-		text := t.text
+		var text strings.Builder
+		text.WriteString(t.text)
 		for r.peek().text == "+" && r.at+1 < len(r.tokens) && r.tokens[r.at+1].kind == stringToken {
 			r.next()
-			text += r.next().text
+			text.WriteString(r.next().text)
 		}
-		return text, true
+		return text.String(), true
 	case t.kind == numberToken:
 		n, err := strconv.ParseFloat(t.text, 64)
 		return n, err == nil
