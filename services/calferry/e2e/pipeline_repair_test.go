@@ -255,15 +255,13 @@ func TestPipelineAdopt(t *testing.T) {
 	create(&gcalendar.Event{Summary: "Dentist", Start: &gcalendar.EventDateTime{Date: "2030-01-01"}, End: &gcalendar.EventDateTime{Date: "2030-01-02"}})
 
 	id := r.unread()
-	r.askRepair(id, true)
-	r.eventually("the events to be taken over", func() bool { return r.head(id).GetRepaired() == 1 })
 	feed := strings.Replace(pipelineICS(append(pipelineTitles(12), "New")...), "END:VCALENDAR", fmt.Sprintf(
 		"BEGIN:VEVENT\r\nUID:weekly@example.com\r\nDTSTAMP:20260101T000000Z\r\nDTSTART:%[1]s\r\nDURATION:PT1H\r\nSUMMARY:Weekly\r\nRRULE:FREQ=WEEKLY;COUNT=4\r\nEND:VEVENT\r\n"+
 			"BEGIN:VEVENT\r\nUID:weekly@example.com\r\nRECURRENCE-ID:%[2]s\r\nDTSTAMP:20260101T000000Z\r\nDTSTART:%[2]s\r\nDURATION:PT2H\r\nSUMMARY:Weekly, longer\r\nEND:VEVENT\r\nEND:VCALENDAR",
 		pipelineDay.Add(9*time.Hour).Format("20060102T150405Z"), second.Format("20060102T150405Z")), 1)
 	r.feed.setText(feed)
 	requests := r.mark()
-	r.syncNow(id)
+	r.askRepair(id, true)
 	r.repaired(id, 1)
 
 	n := requests()
