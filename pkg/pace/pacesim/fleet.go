@@ -17,6 +17,8 @@ import (
 type Fleet struct {
 	// Calendars have so many writes each.
 	Calendars []int
+	// After is when the first of the calendars of a few writes may come.
+	After time.Duration
 	// Spread is how long the calendars of a few writes keep coming, each at a moment that means nothing. The others are
 	// all there at the start.
 	Spread time.Duration
@@ -85,7 +87,7 @@ func (f Fleet) Do(ctx context.Context) (FleetResult, error) {
 	for _, i := range w.random.Perm(len(w.sims)) {
 		s := w.sims[i]
 		if s.writes <= few {
-			s.came = time.Duration(w.random.Float64() * float64(f.Spread))
+			s.came = f.After + time.Duration(w.random.Float64()*float64(f.Spread))
 		}
 		s.deliver(s.came)
 	}

@@ -10,10 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// crowd is 10,000 + 9 x 1,000 + 40 x 100 + 150 x 3 writes, or a part of the large ones.
+// crowd is 10,000 + 9 x 1,000 + 40 x 100 + 150 x 3 writes, or a part of that: the large ones are smaller, and of the
+// small ones there are fewer in less time.
 func crowd(part int) []int {
 	return slices.Concat([]int{10_000 / part}, slices.Repeat([]int{1000 / part}, 9),
-		slices.Repeat([]int{100 / part}, 40), slices.Repeat([]int{3}, 150))
+		slices.Repeat([]int{100 / part}, 40), slices.Repeat([]int{3}, 150/part))
 }
 
 // TestSmallCalendarsDoNotWaitForLargeOnes: the large ones are queued at once, and small ones keep coming while they work;
@@ -35,9 +36,11 @@ func TestSmallCalendarsDoNotWaitForLargeOnes(t *testing.T) {
 			}
 			f := test.fleet
 			f.Calendars, f.Workers, f.Seed = crowd(part), 1024, 101
-			f.Spread = 9 * time.Minute
+			// At first every large calendar is new too, and its own first writes use up the express credit: for 2 of the
+			// whole crowd's 41 minutes, which would be a quarter of this part's.
+			f.After, f.Spread = 2*time.Minute, 6*time.Minute
 			if *whole {
-				f.Spread = 20 * time.Minute
+				f.After, f.Spread = 0, 40*time.Minute
 			}
 			r, err := f.Do(t.Context())
 			require.NoError(t, err)
@@ -54,7 +57,8 @@ func TestSmallCalendarsDoNotWaitForLargeOnes(t *testing.T) {
 			require.LessOrEqual(t, p95, 5*time.Second)
 			require.Less(t, r.Rejected, r.Requests/200, "a known quota is hardly ever met")
 			require.LessOrEqual(t, float64(r.Turns), float64(writes))
-			require.LessOrEqual(t, float64(r.Calls), 3*float64(writes))
+			// One call a turn is what the report's forecast costs; a fifth of the crowd has more turns per write than the whole.
+			require.LessOrEqual(t, float64(r.Calls), 3.5*float64(writes))
 		})
 	}
 }
