@@ -123,17 +123,22 @@ func TestRefusedRequests(t *testing.T) {
 	require.Empty(t, list.Msg.GetSubscriptions())
 }
 
-func TestLocalFeedsNeedPermission(t *testing.T) {
+func TestPrivateAddressesNeedPermission(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *state.Config) { c.LocalFeeds = true })
-	res, err := r.client.CreateSubscription(t.Context(), connect.NewRequest(&calferryv1.CreateSubscriptionRequest{
-		Account: r.connect(), CalendarId: teamCalendar, Feed: &calferryv1.FeedSource{Url: "/srv/feeds/hut.ics"},
-	}))
+	account := r.connect()
+	create := func(address string) (*connect.Response[calferryv1.CreateSubscriptionResponse], error) {
+		return r.client.CreateSubscription(t.Context(), connect.NewRequest(&calferryv1.CreateSubscriptionRequest{
+			Account: account, CalendarId: teamCalendar, Feed: &calferryv1.FeedSource{Url: address},
+		}))
+	}
+	res, err := create("http://10.0.0.7/hut.ics")
 	require.NoError(t, err)
-	require.Equal(t, "hut.ics", res.Msg.GetSubscription().GetFeedLabel())
 	rec, err := r.registry().Subscription(t.Context(), res.Msg.GetSubscription().GetId())
 	require.NoError(t, err)
 	require.True(t, rec.Value.GetLocalFeed())
+	_, err = create("/srv/feeds/hut.ics")
+	require.ErrorContains(t, err, "--feed-dir", "files of the machine are no private addresses")
 }
 
 func TestFilesBelowTheFeedDirectoryNeedNoPermission(t *testing.T) {

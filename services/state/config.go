@@ -19,7 +19,7 @@ const DefaultListen = "127.0.0.1:8080"
 type Config struct {
 	Listen     string `flag:"listen" file:"state.listen" default:"127.0.0.1:8080" help:"address of API and console; on other than a loopback address people sign in"`
 	PathPrefix string `flag:"path-prefix" file:"state.path_prefix" default:"" help:"path below which API and console are served, such as /calferry"`
-	LocalFeeds bool   `flag:"allow-local-feeds" file:"state.allow_local_feeds" default:"false" help:"let feeds be any file of this machine, or at private addresses: whoever may add feeds can then read what this process can"`
+	LocalFeeds bool   `flag:"allow-local-feeds" file:"state.allow_local_feeds" default:"false" help:"let feeds be at private addresses: whoever may add feeds can then reach what this process can"`
 	FeedDir    string `flag:"feed-dir" file:"feed.dir" default:"" help:"directory whose files may be feeds of any subscription"`
 	TokenURL   string `flag:"google-token-url" file:"google.token_url" default:"" help:"OAuth token endpoint for new accounts; Google's own when empty"`
 	// Signing in with Google.

@@ -89,7 +89,7 @@ func (a *App) feedAddCommand() *cobra.Command {
 func (c *call) preview(ctx context.Context, req *calferryv1.CreateSubscriptionRequest) error {
 	const shown = 10
 	res, err := c.PlanSubscription(ctx, connect.NewRequest(&calferryv1.PlanSubscriptionRequest{
-		Feed: req.GetFeed(), Options: req.GetOptions(), CalendarTimeZone: req.GetCalendarTimeZone(), MaxEvents: shown,
+		Feed: req.GetFeed(), Options: req.GetOptions(), CalendarTimeZone: c.zone(ctx, req.GetAccount(), req.GetCalendarId()), MaxEvents: shown,
 	}))
 	if err != nil {
 		return err
@@ -100,6 +100,26 @@ func (c *call) preview(ctx context.Context, req *calferryv1.CreateSubscriptionRe
 	}
 	showPlan(c.Stderr, p)
 	return c.confirm(false, fmt.Sprintf("The first sync would write %d events into %s; subscribe?", p.GetCreates(), req.GetCalendarId()))
+}
+
+// zone is that of a calendar; empty when the account may not list its calendars, and times without a zone are
+// previewed in UTC then.
+func (c *call) zone(ctx context.Context, account, calendar string) string {
+	for found, err := range pages(func(token string) ([]*calferryv1.CalendarStatus, string, error) {
+		res, err := c.ListCalendars(ctx, connect.NewRequest(&calferryv1.ListCalendarsRequest{Account: account, PageSize: maxPage, PageToken: token}))
+		if err != nil {
+			return nil, "", err
+		}
+		return res.Msg.GetCalendars(), res.Msg.GetNextPageToken(), nil
+	}) {
+		if err != nil {
+			return ""
+		}
+		if found.GetId() == calendar || calendar == "primary" && found.GetPrimary() {
+			return found.GetTimeZone()
+		}
+	}
+	return ""
 }
 
 // showPlan lists the soonest events of a plan and what the reader had to say.

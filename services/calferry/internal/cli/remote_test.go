@@ -43,7 +43,7 @@ func startUp(t *testing.T) *running {
 	ctx, stop := context.WithCancel(ctx)
 	app := &cli.App{Stdout: io.Discard, Stderr: stderr, LookupEnv: func(string) (string, bool) { return "", false }}
 	args := []string{
-		"up", "--listen", "127.0.0.1:0", "--simulator-listen", "127.0.0.1:0", "--simulator-rate", "0", "--simulator-latency", "1ms", "--redis", "memory",
+		"up", "--listen", "127.0.0.1:0", "--simulator-listen", "127.0.0.1:0", "--simulator-rate", "0", "--simulator-zone", "Europe/Vienna", "--simulator-latency", "1ms", "--redis", "memory",
 		"--data-dir", newDir(t), "--simulate", "always", "--feed", write(t, "first.ics", calendarOf(2)), "--feed-allow-nets", "127.0.0.1", "--log-level", "error",
 	}
 	ended := make(chan int, 1)
@@ -143,6 +143,8 @@ func (r *running) testAdd(t *testing.T) {
 	got = r.run(args...)
 	require.NotZero(t, got.code)
 	require.Contains(t, got.stderr, "login page")
+	r.body.Store("BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nUID:f\r\nSUMMARY:Floating\r\nDTSTART:20270301T080000\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n")
+	require.Contains(t, r.run(args...).stderr, "Europe/Vienna", "times without a zone are those of the calendar")
 	r.body.Store(calendarOf(5))
 
 	r.add("alpha", "--title-prefix", "A: ", "--exclude", "summary~Event 5")

@@ -26,7 +26,7 @@ type parsedFeed struct {
 
 // Places are where feeds may be beside public addresses.
 type Places struct {
-	// Local opens every file of the machine and private addresses.
+	// Local opens private addresses.
 	Local bool
 	// Files opens the files below the directory that the fetchers are given; they hold subscriptions to it.
 	Files bool
@@ -60,15 +60,15 @@ func parseFeed(in *calferryv1.FeedSource, places Places) (parsedFeed, error) {
 	if !isPath {
 		return parsedFeed{}, Error(CodeInvalidFeed, "the feed's address cannot be used: it should begin with https:// or webcal://")
 	}
-	if !places.Local && !places.Files {
+	if !places.Files {
 		return parsedFeed{}, Error(CodeInvalidFeed, "the feed's address is a file, which this service may not read: give an address that begins with https:// or webcal://, or start it with --feed-dir and put the file there")
 	}
-	return parsedFeed{source: source, label: path.Base(u.Path), local: places.Local}, nil
+	return parsedFeed{source: source, label: path.Base(u.Path)}, nil
 }
 
 // FeedLabel is what may be shown of a feed; empty when its address cannot be used.
 func FeedLabel(in *calferryv1.FeedSource) string {
-	parsed, err := parseFeed(in, Places{Local: true})
+	parsed, err := parseFeed(in, Places{Files: true})
 	if err != nil {
 		return ""
 	}
