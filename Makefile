@@ -76,6 +76,12 @@ bench-pace: ## Whole writers next to other ways of pacing, then controllers in s
 	go test -count 1 -v -timeout 45m ./pkg/pace/pacesim -run 'SmallCalendars|AQuota' -whole
 	go run ./pkg/pace/cmd/pacebench
 
+# docs/verification.md has the figures of these runs.
+.PHONY: chaos
+chaos: ## Thousands of random histories, and real processes under random faults (takes more than an hour); needs redis-server
+	CALFERRY_HISTORIES=2000 go test -count 1 -v -timeout 90m -run TestRandomHistories ./services/writer/internal/turn
+	CALFERRY_E2E_SEEDS=1-72 go test -count 1 -v -timeout 90m -run TestProcessChaos ./services/calferry/e2e
+
 FUZZTIME ?= 150s
 
 .PHONY: fuzz
