@@ -27,12 +27,17 @@ type Time struct {
 // On is the whole day of t's calendar date, in t's own location.
 func On(t time.Time) Time { return Time{Date: t.Format(dateLayout)} }
 
-// At is the moment t, written as the wall clock of t's location. A location named UTC gives the "Z" form.
+// At is the moment t, written as the wall clock of t's location. A location named UTC gives the "Z" form, and so
+// does a wall clock that comes twice and would be read as the first: an hour would be lost.
 func At(t time.Time) Time {
-	if name := t.Location().String(); name != "UTC" {
+	name := t.Location().String()
+	if name == "UTC" {
+		return Time{DateTime: t.Format(utcLayout), TimeZone: "UTC"}
+	}
+	if _, offset := t.Zone(); InstantOf(t.UTC().Add(time.Duration(offset)*time.Second), t.Location()).Equal(t) {
 		return Time{DateTime: t.Format(wallLayout), TimeZone: name}
 	}
-	return Time{DateTime: t.Format(utcLayout), TimeZone: "UTC"}
+	return Time{DateTime: t.UTC().Format(utcLayout), TimeZone: "UTC"}
 }
 
 // AllDay reports whether t is a whole day.
@@ -41,7 +46,7 @@ func (t Time) AllDay() bool { return t.Date != "" }
 // IsZero reports whether t says nothing.
 func (t Time) IsZero() bool { return t.Date == "" && t.DateTime == "" }
 
-// Instant is the moment that t names; for a whole day its midnight in UTC.
+// Instant is the moment that t names; for a whole day its midnight in UTC. A wall clock is read as InstantOf does.
 // It fails when the text or the zone cannot be read.
 func (t Time) Instant() (time.Time, error) {
 	if t.AllDay() {
@@ -58,11 +63,11 @@ func (t Time) Instant() (time.Time, error) {
 	if err != nil {
 		return time.Time{}, fmt.Errorf("read the time zone %q: use an IANA name: %w", t.TimeZone, err)
 	}
-	at, err := time.ParseInLocation(wallLayout, t.DateTime, zone)
+	wall, err := time.Parse(wallLayout, t.DateTime)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("read the time %q: use the form 2006-01-02T15:04:05: %w", t.DateTime, err)
 	}
-	return at, nil
+	return InstantOf(wall, zone), nil
 }
 
 // Instance is the suffix by which Google names the instance of a series that starts, or was planned to

@@ -88,11 +88,22 @@ func parseMoment(v any, z *zones, calendar *time.Location) (moment, momentError)
 	if err != nil {
 		return out, momentUnreadable
 	}
+	at = firstOf(at)
 	if zone == "" {
 		return out, momentZoneMissing
 	}
 	out.at = at.UTC().Truncate(time.Second)
 	return out, momentFine
+}
+
+// firstOf is the earlier of two moments at which clocks that are put back show the same; Go reads either of them.
+func firstOf(at time.Time) time.Time {
+	for _, shift := range []time.Duration{30 * time.Minute, time.Hour} {
+		if early := at.Add(-shift); early.Format(localLayout) == at.Format(localLayout) {
+			return early
+		}
+	}
+	return at
 }
 
 // render words the moment as a response does: in the zone of the calendar, with the event's zone beside it.

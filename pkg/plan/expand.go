@@ -179,10 +179,10 @@ func (m *mapper) refreshAt(at time.Time) {
 func (s *series) toUTC() {
 	for _, walls := range [][]time.Time{s.rdates, s.exdates} {
 		for i, wall := range walls {
-			walls[i] = wallOf(instantOf(wall, s.zone), time.UTC)
+			walls[i] = wallOf(event.InstantOf(wall, s.zone), time.UTC)
 		}
 	}
-	s.start = wallOf(instantOf(s.start, s.zone), time.UTC)
+	s.start = wallOf(event.InstantOf(s.start, s.zone), time.UTC)
 	s.zone = time.UTC
 }
 

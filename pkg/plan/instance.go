@@ -23,7 +23,7 @@ func instanceBody(master *event.Body, s *series, wall time.Time) event.Body {
 	// Instances last as long by the clock on the wall, through summer time too.
 	shift := wall.Sub(s.start)
 	body.Start = event.At(s.instant(wall))
-	body.End = event.At(instantOf(wallOf(end, zone).Add(shift), zone))
+	body.End = event.At(event.InstantOf(wallOf(end, zone).Add(shift), zone))
 	return body
 }
 

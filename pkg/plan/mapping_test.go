@@ -109,7 +109,7 @@ func TestTimes(t *testing.T) {
 		"duration of hours is exact":  {feed: "UID:1\nDTSTART;TZID=Europe/Berlin:20260328T120000\nDURATION:PT24H", want: "1 2026-03-28T12:00:00 Europe/Berlin to 2026-03-29T13:00:00"},
 		"negative duration":           {feed: "UID:1\nDTSTART:20260310T090000Z\nDURATION:-PT1H", want: "1 2026-03-10T09:00:00Z to 2026-03-10T09:00:00Z"},
 		"end beats duration":          {feed: "UID:1\nDTSTART:20260310T090000Z\nDTEND:20260310T100000Z\nDURATION:PT3H", want: "1 2026-03-10T09:00:00Z to 2026-03-10T10:00:00Z"},
-		"first of two":                {feed: "UID:1\nDTSTART;TZID=Europe/Berlin:20261025T023000\nDURATION:PT1H", want: "1 2026-10-25T02:30:00 Europe/Berlin to 2026-10-25T02:30:00"},
+		"first of two":                {feed: "UID:1\nDTSTART;TZID=Europe/Berlin:20261025T023000\nDURATION:PT1H", want: "1 2026-10-25T02:30:00 Europe/Berlin to 2026-10-25T01:30:00Z"},
 		"second 60":                   {feed: "UID:1\nDTSTART:20260310T235960Z", want: "1 2026-03-10T23:59:59Z to 2026-03-10T23:59:59Z"},
 		"without seconds":             {feed: "UID:1\nDTSTART:20260310T0900Z", want: "1 2026-03-10T09:00:00Z to 2026-03-10T09:00:00Z"},
 		"ISO 8601":                    {feed: "UID:1\nDTSTART:2026-03-10T09:00:00+01:00\nDTEND:2026-03-10 10:00:00.000Z", want: "1 2026-03-10T08:00:00Z to 2026-03-10T10:00:00Z"},

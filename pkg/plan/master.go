@@ -176,7 +176,7 @@ func (m *mapper) midnight(wall time.Time) time.Time {
 	if wall.IsZero() {
 		return wall
 	}
-	return instantOf(wall, m.calendarZone).UTC()
+	return event.InstantOf(wall, m.calendarZone).UTC()
 }
 
 // inWindow applies the window of the options.

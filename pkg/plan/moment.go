@@ -256,7 +256,7 @@ func (m *mapper) zoneUse(property *ical.Property, name string, zone *time.Locati
 
 // local is a wall clock in a zone. A single event in a gap gets the wall clock that it happens at.
 func (m *mapper) local(wall time.Time, zone *time.Location, single bool) moment {
-	at := instantOf(wall, zone)
+	at := event.InstantOf(wall, zone)
 	if single {
 		wall = wallOf(at, zone)
 	}

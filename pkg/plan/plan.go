@@ -10,7 +10,7 @@ import (
 
 // MappingVersion is raised whenever the same feed maps to other bodies than before. The ledger's head
 // carries it, so that an older fetcher does not write the world back.
-const MappingVersion uint32 = 2
+const MappingVersion uint32 = 3
 
 // Settings shape a plan.
 type Settings struct {

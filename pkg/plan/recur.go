@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/calferry/calferry/pkg/event"
 	"github.com/calferry/calferry/pkg/ical"
 )
 
@@ -116,11 +117,11 @@ func (m *mapper) until(r *rule, start moment) bool {
 	case start.allDay:
 		r.until = m.dayOfStamp(s)
 	case s.allDay:
-		r.until = instantOf(s.wall.Add(day-time.Second), start.zone)
+		r.until = event.InstantOf(s.wall.Add(day-time.Second), start.zone)
 	case s.hasOffset:
 		r.until = s.wall.Add(-s.offset)
 	default:
-		r.until = instantOf(s.wall, start.zone)
+		r.until = event.InstantOf(s.wall, start.zone)
 	}
 	return !r.until.Before(start.at)
 }

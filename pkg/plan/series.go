@@ -126,7 +126,7 @@ func (s *series) instant(wall time.Time) time.Time {
 	if s.allDay {
 		return wall
 	}
-	return instantOf(wall, s.zone)
+	return event.InstantOf(wall, s.zone)
 }
 
 // wall is the wall clock of a moment in the series' zone.

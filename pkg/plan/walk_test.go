@@ -87,20 +87,3 @@ func drawRule(t *rapid.T) string {
 
 // A wall clock becomes the first moment that shows it, or, in a gap, the moment that the offset before the
 // gap gives.
-func TestInstantOfWall(t *testing.T) {
-	t.Parallel()
-	names := []string{"Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Africa/Casablanca", "Asia/Kathmandu", "Pacific/Apia", "UTC"}
-	rapid.Check(t, func(t *rapid.T) {
-		zone, err := time.LoadLocation(rapid.SampledFrom(names).Draw(t, "zone"))
-		require.NoError(t, err)
-		wall := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(rapid.IntRange(0, 4*24*365).Draw(t, "quarter")) * 15 * time.Minute)
-		at := instantOf(wall, zone)
-		if wallOf(at, zone).Equal(wall) {
-			for _, earlier := range []time.Duration{30 * time.Minute, time.Hour} {
-				require.False(t, wallOf(at.Add(-earlier), zone).Equal(wall), "%s is not the first %s", at, wall)
-			}
-			return
-		}
-		require.Equal(t, offsetAt(wall.Add(-day), zone), wall.Sub(at.UTC()), "%s in the gap", wall)
-	})
-}

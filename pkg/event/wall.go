@@ -1,13 +1,13 @@
-package plan
+package event
 
 import "time"
 
-// instantOf is the moment at which a zone's clocks show wall (written as UTC). Clocks that are put back
+// InstantOf is the moment at which a zone's clocks show wall (written as UTC). Clocks that are put back
 // show it twice: the first time counts. Clocks that are put forward skip it: it is read with the offset
 // before the gap (RFC 5545, 3.3.5). The result is in zone.
-func instantOf(wall time.Time, zone *time.Location) time.Time {
-	before := offsetAt(wall.Add(-day), zone)
-	after := offsetAt(wall.Add(day), zone)
+func InstantOf(wall time.Time, zone *time.Location) time.Time {
+	before := offsetAt(wall.Add(-24 * time.Hour), zone)
+	after := offsetAt(wall.Add(24 * time.Hour), zone)
 	early := wall.Add(-before)
 	if before == after && offsetAt(early, zone) == before {
 		return early.In(zone)
@@ -19,7 +19,7 @@ func instantOf(wall time.Time, zone *time.Location) time.Time {
 		return late.In(zone)
 	}
 	// Two switches within two days: Go's own reading is one of the valid ones.
-	if at := time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), wall.Second(), 0, zone); wallOf(at, zone).Equal(wall) {
+	if at := time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), wall.Second(), 0, zone); sameWall(at, wall) {
 		return at
 	}
 	return early.In(zone)
@@ -28,4 +28,11 @@ func instantOf(wall time.Time, zone *time.Location) time.Time {
 func offsetAt(at time.Time, zone *time.Location) time.Duration {
 	_, seconds := at.In(zone).Zone()
 	return time.Duration(seconds) * time.Second
+}
+
+// sameWall reports whether a clock where at is shows wall.
+func sameWall(at, wall time.Time) bool {
+	year, month, day := at.Date()
+	hour, minute, second := at.Clock()
+	return time.Date(year, month, day, hour, minute, second, at.Nanosecond(), time.UTC).Equal(wall)
 }
