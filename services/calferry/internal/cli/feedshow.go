@@ -38,6 +38,9 @@ func describe(w io.Writer, s *calferryv1.SubscriptionStatus, now time.Time) {
 	line("calendar", s.GetCalendarId()+" ("+s.GetCalendarTimeZone()+")")
 	line("interval", showInterval(s))
 	line("status", showStatus(h))
+	if h.GetStatus() != calferryv1.Status_STATUS_ERROR {
+		line("trouble", h.GetError())
+	}
 	line("progress", showProgress(s, now))
 	line("last sync", ago(h.GetLastSyncAt().AsTime(), now))
 	line("next sync", ago(h.GetNextSyncAt().AsTime(), now))

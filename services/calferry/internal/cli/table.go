@@ -64,6 +64,10 @@ func showProgress(s *calferryv1.SubscriptionStatus, now time.Time) string {
 	if h.GetHeld() > 0 {
 		text += fmt.Sprintf(", %d deletes held", h.GetHeld())
 	}
+	// Too few failures for ERROR are told too: who has mistyped an address looks right after adding it.
+	if n := h.GetConsecutiveFeedErrors(); n > 0 && h.GetStatus() == calferryv1.Status_STATUS_ACTIVE {
+		text += ", feed not read"
+	}
 	return text
 }
 
