@@ -220,6 +220,29 @@ func TestViewersConnectNothing(t *testing.T) {
 	require.Equal(t, http.StatusSeeOther, status)
 }
 
+func TestViewersSeeNothingToPress(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *state.Config) { c.Access.AuthToken, c.Access.ViewerToken = operatorToken, viewersToken })
+	b := r.browser()
+	for _, address := range []string{"/", "/accounts", "/alerts"} {
+		b.token = operatorToken
+		_, page, _ := b.get(address)
+		require.Contains(t, page, `href="/subscriptions/new"`, address)
+		b.token = viewersToken
+		status, page, _ := b.get(address)
+		require.Equal(t, http.StatusOK, status, address)
+		require.Contains(t, page, "You may look, not change", address)
+		require.NotContains(t, page, `href="/subscriptions/new"`, address)
+		require.NotContains(t, page, `href="/accounts/connect"`, address)
+		require.NotContains(t, page, `action="/alerts/test"`, address)
+	}
+	for _, address := range []string{"/subscriptions/new", "/bulk?action=pause", "/accounts/connect"} {
+		status, page, _ := b.get(address)
+		require.Equal(t, http.StatusForbidden, status, address)
+		require.Contains(t, page, "You may only read", address)
+	}
+}
+
 func TestConnectByAProgram(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -10,7 +10,7 @@ export async function begin(stage, { feed, calendar, name }) {
   const choice = page.getByLabel("Google calendar", { exact: true });
   if (await choice.evaluate((e) => e.tagName) === "SELECT") await choice.selectOption(calendar);
   else await choice.fill(calendar);
-  await page.getByLabel("Name (optional)").fill(name);
+  await page.getByLabel("Name of the subscription (optional)").fill(name);
   await stage.shot("add-form");
   await page.getByRole("button", { name: "Preview" }).click();
   await page.getByRole("heading", { name: "What would be written" }).waitFor();

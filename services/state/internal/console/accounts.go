@@ -17,9 +17,9 @@ var accountNotices = map[string]string{
 func (c *Console) accountRoutes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /accounts", c.accounts)
 	mux.HandleFunc("POST /accounts/{id}/remove", c.removeAccount)
-	mux.HandleFunc("GET /accounts/{id}/calendars", c.calendars)
+	mux.HandleFunc("GET /accounts/{id}/calendars", c.toChange(c.calendars))
 	mux.HandleFunc("POST /accounts/{id}/calendars", c.createCalendar)
-	mux.HandleFunc("GET /accounts/connect", c.connectChoice)
+	mux.HandleFunc("GET /accounts/connect", c.toChange(c.connectChoice))
 	mux.HandleFunc("GET /accounts/connect/google", c.connectGoogle)
 	mux.HandleFunc("GET /oauth/callback", c.connectDone)
 }

@@ -92,20 +92,20 @@ func (c *Console) Handler() http.Handler {
 	mux.HandleFunc("GET /{$}", c.overview)
 	mux.HandleFunc("GET /events", c.events)
 	c.accountRoutes(mux)
-	mux.HandleFunc("GET /bulk", c.bulkForm)
+	mux.HandleFunc("GET /bulk", c.toChange(c.bulkForm))
 	mux.HandleFunc("POST /bulk", c.bulk)
 	mux.HandleFunc("GET /queues", c.queues)
 	mux.HandleFunc("GET /actions", c.audit)
 	mux.HandleFunc("GET /alerts", c.alerts)
 	mux.HandleFunc("POST /alerts/test", c.testAlert)
-	mux.HandleFunc("GET /subscriptions/new", c.addForm)
+	mux.HandleFunc("GET /subscriptions/new", c.toChange(c.addForm))
 	mux.HandleFunc("POST /subscriptions/new", c.preview)
 	mux.HandleFunc("POST /subscriptions", c.add)
 	mux.HandleFunc("GET /subscriptions/{id}", c.subscription)
 	mux.HandleFunc("GET /subscriptions/{id}/plan", c.plan)
 	mux.HandleFunc("GET /subscriptions/{id}/edit", c.editForm)
 	mux.HandleFunc("POST /subscriptions/{id}/edit", c.edit)
-	mux.HandleFunc("GET /subscriptions/{id}/upkeep", c.upkeep)
+	mux.HandleFunc("GET /subscriptions/{id}/upkeep", c.toChange(c.upkeep))
 	mux.HandleFunc("POST /subscriptions/{id}/{action}", c.act)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		c.problem(w, r, http.StatusNotFound, "There is no such page", "Its subscription may have been removed.")
@@ -150,11 +150,14 @@ type frame struct {
 	Version string
 	Now     time.Time
 	LogOut  bool
+	// MayChange is whether who looks may change something: a page shows no button that would be refused.
+	MayChange bool
 }
 
 func (c *Console) show(w http.ResponseWriter, r *http.Request, status int, page string, f frame) {
 	f.Base, f.Version, f.Now = c.base, c.version, c.now()
 	f.LogOut = c.guard.Required() && page != "login"
+	f.MayChange = access.From(r.Context()).Role >= access.Operator
 	if f.Notice == "" {
 		f.Notice = notices[r.URL.Query().Get("done")]
 	}

@@ -4,6 +4,8 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+
+	"github.com/calferry/calferry/services/state/internal/access"
 )
 
 // denied sends a browser to the log-in form and tells a program what is missing.
@@ -21,7 +23,7 @@ func (c *Console) logInForm(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, c.base+"/", http.StatusSeeOther)
 		return
 	}
-	c.show(w, r, http.StatusOK, "login", frame{Title: "Log in", Body: c.logInPage("")})
+	c.show(w, r, http.StatusOK, "login", frame{Title: "Log in", Nav: "none", Body: c.logInPage("")})
 }
 
 // logInPage is what the log-in form shows: why the last try failed, and the ways there are.
@@ -37,7 +39,18 @@ func (c *Console) logInPage(failure string) logInPage {
 // signInFailed shows the log-in form after a provider's sign-in that came to nothing.
 func (c *Console) signInFailed(w http.ResponseWriter, r *http.Request, why string) {
 	c.log.WarnContext(r.Context(), "A log-in failed", slog.String("from", r.RemoteAddr))
-	c.show(w, r, http.StatusUnauthorized, "login", frame{Title: "Log in", Body: c.logInPage(why)})
+	c.show(w, r, http.StatusUnauthorized, "login", frame{Title: "Log in", Nav: "none", Body: c.logInPage(why)})
+}
+
+// toChange shows a page that is there only to change something to those who may.
+func (c *Console) toChange(page http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if access.From(r.Context()).Role < access.Operator {
+			c.viewer(w, r)
+			return
+		}
+		page(w, r)
+	}
 }
 
 // viewer tells somebody who may only read that this is not for them.
@@ -53,7 +66,7 @@ func (c *Console) logIn(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := c.guard.LogIn(w, r, r.PostFormValue("token")); err != nil {
 		c.log.WarnContext(r.Context(), "A log-in failed", slog.String("from", r.RemoteAddr))
-		c.show(w, r, http.StatusUnauthorized, "login", frame{Title: "Log in", Body: c.logInPage(sentence(err.Error()))})
+		c.show(w, r, http.StatusUnauthorized, "login", frame{Title: "Log in", Nav: "none", Body: c.logInPage(sentence(err.Error()))})
 		return
 	}
 	http.Redirect(w, r, c.base+"/", http.StatusSeeOther)
