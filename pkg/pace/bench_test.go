@@ -1,6 +1,7 @@
 package pace
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -112,6 +113,12 @@ func (b *bench) write(l *Lease, request Request) {
 	g := b.granted(l, request)
 	b.advance(200 * time.Millisecond)
 	b.report(l, g, OutcomeOK, ScopeNone)
+}
+
+// free gives the lane back, and drops what is told about it.
+func free(ctx context.Context, l *Lease, done bool) error {
+	_, err := l.Release(ctx, done)
+	return err
 }
 
 func (b *bench) inspect(lane Lane) LaneState {

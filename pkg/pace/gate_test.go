@@ -21,10 +21,13 @@ func TestAThrottleClosesTheGateUntilOneProbePasses(t *testing.T) {
 				require.False(t, g.Probe)
 
 				pauses := []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 30 * time.Second, 30 * time.Second}
+				if scope == ScopeCalendar {
+					pauses[4], pauses[5] = 16*time.Second, 16*time.Second
+				}
 				for _, pause := range pauses {
 					status := b.report(l, g, OutcomeThrottled, scope)
 					require.True(t, status.Closed)
-					require.InEpsilon(t, pause*21/20, status.GateFor, 0.05, "between the pause and a tenth more")
+					require.InEpsilon(t, pause*11/10, status.GateFor, 0.1, "between the pause and a fifth more")
 
 					held := b.reserve(l, Request{})
 					require.Equal(t, Later, held.Verb)

@@ -60,6 +60,9 @@ type Request struct {
 	Units int
 	// Create is set for an insert: creates stop when the account's usage limit is reached.
 	Create bool
+	// Left is how many writes the lane has left, this one included: the few of a small calendar pass the many of others
+	// that share its quotas. 0 means 1.
+	Left int
 	// Far is set when the request can wait for days: it is not granted any more once Config.DayShare of the project's
 	// day is used, until the next day begins in America/Los_Angeles.
 	Far bool

@@ -46,14 +46,19 @@ func (p *Pacer) Inspect(ctx context.Context, lane Lane) (LaneState, error) {
 	if err != nil {
 		return LaneState{}, err
 	}
+	return p.state(lane, answer, 0, ends)
+}
+
+// state reads the places of state.lua, from one on.
+func (p *Pacer) state(lane Lane, answer *reply, from int, ends time.Time) (LaneState, error) {
 	state := LaneState{
-		Turn:     answer.text(0),
-		Waiting:  answer.text(1),
-		LeaseFor: answer.duration(2),
-		Pace:     answer.pace(3),
+		Turn:     answer.text(from),
+		Waiting:  answer.text(from + 1),
+		LeaseFor: answer.duration(from + 2),
+		Pace:     answer.pace(from + 3),
 	}
 	for i, gate := range []*GateState{&state.Calendar, &state.User, &state.Project, &state.Usage} {
-		at := 4 + 4*i
+		at := from + 4 + 4*i
 		*gate = GateState{
 			Closed:    answer.text(at) == "1",
 			OpensIn:   answer.duration(at + 1),
@@ -61,10 +66,10 @@ func (p *Pacer) Inspect(ctx context.Context, lane Lane) (LaneState, error) {
 			Probing:   answer.text(at+3) == "1",
 		}
 	}
-	state.Speed = answer.pace(20)
-	state.Budget = p.budget(answer, 21, ends)
+	state.Speed = answer.pace(from + 20)
+	state.Budget = p.budget(answer, from+21, ends)
 	if answer.err != nil {
-		return LaneState{}, fmt.Errorf("pace inspect: %w: %w", ErrUnavailable, answer.err)
+		return LaneState{}, fmt.Errorf("read the state of a lane: %w: %w", ErrUnavailable, answer.err)
 	}
 	p.metrics.budget(lane.Project, state.Budget)
 	return state, nil

@@ -50,7 +50,7 @@ func (l *Lease) Reserve(ctx context.Context, request Request) (Grant, error) {
 	answer, err := l.call(ctx, p.scripts.reserve,
 		micros(p.cfg.Lease), request.Units, flag(request.Create),
 		perUnit(p.cfg.UserUnitsPerMinute), perUnit(p.cfg.ProjectUnitsPerMinute), millionths(p.cfg.MaxPace),
-		begins.UnixMicro(), ends.UnixMicro(), most)
+		begins.UnixMicro(), ends.UnixMicro(), most, max(1, request.Left))
 	if err != nil {
 		return Grant{}, err
 	}
@@ -129,11 +129,16 @@ func (l *Lease) Renew(ctx context.Context) error {
 // Confirm makes sure that the lane is still the turn's, just before a write that depends on it.
 func (l *Lease) Confirm(ctx context.Context) error { return l.Renew(ctx) }
 
-// Release gives the lane back. done says that the lane has run out of work.
-func (l *Lease) Release(ctx context.Context, done bool) error {
-	l.pacer.metrics.paces.Observe(l.Pace())
-	_, err := l.call(ctx, l.pacer.scripts.release, flag(done))
-	return err
+// Release gives the lane back, and returns its state after that. done says that the lane has run out of work.
+func (l *Lease) Release(ctx context.Context, done bool) (LaneState, error) {
+	p := l.pacer
+	p.metrics.paces.Observe(l.Pace())
+	begins, ends := p.day()
+	answer, err := l.call(ctx, p.scripts.release, flag(done), begins.UnixMicro(), ends.UnixMicro())
+	if err != nil {
+		return LaneState{}, err
+	}
+	return p.state(l.lane, answer, 1, ends)
 }
 
 // call runs a script for the turn.

@@ -25,7 +25,7 @@ func TestALaneHasOneHolder(t *testing.T) {
 		require.NoError(t, first.Renew(t.Context()))
 		b.advance(28 * time.Second)
 		b.busy(lane(1), "turn2", "sub2")
-		require.NoError(t, first.Release(t.Context(), true))
+		require.NoError(t, free(t.Context(), first, true))
 		b.acquire(lane(1), "turn4", "sub2")
 		require.ErrorIs(t, first.Renew(t.Context()), ErrLeaseLost)
 	})
@@ -39,7 +39,7 @@ func TestTheFirstWhoWaitedIsNext(t *testing.T) {
 		b.busy(lane(1), "turn2", "sub2")
 		b.busy(lane(1), "turn3", "sub3")
 		require.Equal(t, "sub2", b.inspect(lane(1)).Waiting)
-		require.NoError(t, holder.Release(t.Context(), false))
+		require.NoError(t, free(t.Context(), holder, false))
 
 		require.Equal(t, 5*time.Second, b.busy(lane(1), "turn4", "sub1"), "the holder may not come back first")
 		b.advance(5 * time.Second)
@@ -48,7 +48,7 @@ func TestTheFirstWhoWaitedIsNext(t *testing.T) {
 		require.Empty(t, b.inspect(lane(1)).Waiting)
 
 		b.busy(lane(1), "turn7", "sub3")
-		require.NoError(t, next.Release(t.Context(), true))
+		require.NoError(t, free(t.Context(), next, true))
 		b.advance(6*time.Second - time.Microsecond)
 		b.busy(lane(1), "turn8", "sub1")
 		b.advance(time.Microsecond)
@@ -91,7 +91,7 @@ func TestALostLeaseChangesNothing(t *testing.T) {
 		require.ErrorIs(t, err, ErrLeaseLost)
 		require.ErrorIs(t, lost.Renew(t.Context()), ErrLeaseLost)
 		require.ErrorIs(t, lost.Confirm(t.Context()), ErrLeaseLost)
-		require.ErrorIs(t, lost.Release(t.Context(), true), ErrLeaseLost)
+		require.ErrorIs(t, free(t.Context(), lost, true), ErrLeaseLost)
 		require.Equal(t, before, b.dump())
 	})
 }

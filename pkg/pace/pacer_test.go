@@ -111,7 +111,7 @@ func TestWithoutRedisNothingIsGranted(t *testing.T) {
 		_, err = l.Report(t.Context(), g, OutcomeOK, ScopeNone, 0)
 		require.ErrorIs(t, err, ErrUnavailable)
 		require.ErrorIs(t, l.Renew(t.Context()), ErrUnavailable)
-		require.ErrorIs(t, l.Release(t.Context(), true), ErrUnavailable)
+		require.ErrorIs(t, free(t.Context(), l, true), ErrUnavailable)
 		_, err = p.Inspect(t.Context(), lane(1))
 		require.ErrorIs(t, err, ErrUnavailable)
 
@@ -193,7 +193,7 @@ func TestAProjectSharesOneHashSlot(t *testing.T) {
 	require.NoError(t, l.Renew(ctx))
 	_, err = p.Inspect(ctx, lane(1))
 	require.NoError(t, err)
-	require.NoError(t, l.Release(ctx, true))
+	require.NoError(t, free(ctx, l, true))
 }
 
 func TestMetrics(t *testing.T) {
@@ -206,7 +206,7 @@ func TestMetrics(t *testing.T) {
 	b.report(l, g, OutcomeThrottled, ScopeCalendar)
 	b.report(l, g, OutcomeThrottled, ScopeCalendar)
 	b.reserve(l, Request{})
-	require.NoError(t, l.Release(t.Context(), true))
+	require.NoError(t, free(t.Context(), l, true))
 	require.ErrorIs(t, l.Renew(t.Context()), ErrLeaseLost)
 
 	m := b.metrics
@@ -267,7 +267,7 @@ func TestWritersShareALane(t *testing.T) {
 						}
 					}
 					inside.Add(-1)
-					if err := l.Release(t.Context(), true); err != nil {
+					if err := free(t.Context(), l, true); err != nil {
 						t.Error(err)
 					}
 					turns.Add(1)

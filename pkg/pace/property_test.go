@@ -203,7 +203,7 @@ func (w *world) finish(r *rapid.T) {
 				break
 			}
 		}
-		require.NoError(r, l.Release(w.t.Context(), true))
+		require.NoError(r, free(w.t.Context(), l, true))
 	}
 	for _, key := range w.keys() {
 		ttl, err := w.server.Client.TTL(w.t.Context(), key).Result()
@@ -239,7 +239,7 @@ func TestWhateverHappens(t *testing.T) {
 				},
 				"release": func(r *rapid.T) {
 					l := w.anyLease(r)
-					if w.took(l, l.Release(t.Context(), rapid.Bool().Draw(r, "done"))) {
+					if w.took(l, free(t.Context(), l, rapid.Bool().Draw(r, "done"))) {
 						m := w.model(l)
 						m.holder, m.until = "", w.now
 					}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"embed"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,20 +29,20 @@ type scripts struct {
 // sources returns the programs for a controller by name: a common opening, then the script itself.
 func sources(controller Controller) (map[string]string, error) {
 	texts := make(map[string]string)
-	var opening strings.Builder
-	for _, name := range []string{"lane", "control_" + string(controller)} {
-		text, err := luaFiles.ReadFile("lua/" + name + ".lua")
-		if err != nil {
-			return nil, fmt.Errorf("load the pace scripts: %w", err)
-		}
-		opening.WriteString(string(text) + "\n")
-	}
 	for _, name := range []string{"acquire", "reserve", "report", "renew", "release", "inspect"} {
-		text, err := luaFiles.ReadFile("lua/" + name + ".lua")
-		if err != nil {
-			return nil, fmt.Errorf("load the pace scripts: %w", err)
+		parts := []string{"lane", "control_" + string(controller), name}
+		if name == "release" || name == "inspect" {
+			parts = slices.Insert(parts, 2, "state")
 		}
-		texts[name] = opening.String() + string(text)
+		var program strings.Builder
+		for _, part := range parts {
+			text, err := luaFiles.ReadFile("lua/" + part + ".lua")
+			if err != nil {
+				return nil, fmt.Errorf("load the pace scripts: %w", err)
+			}
+			program.WriteString(string(text) + "\n")
+		}
+		texts[name] = program.String()
 	}
 	return texts, nil
 }
@@ -55,7 +56,7 @@ func newScripts(texts map[string]string) *scripts {
 		reserve: load("reserve", 4),
 		report:  load("report", 4),
 		renew:   load("renew", 1),
-		release: load("release", 1),
+		release: load("release", 4),
 		inspect: load("inspect", 4),
 	}
 }

@@ -27,13 +27,18 @@ end
 function control.grow(lane, dt, fastest)
   lane.climb = lane.climb + dt * SEC
   local doubling = 0.0866 -- ln 2 / 8 s
-  local growth = min(doubling, 0.002 * 2 ^ (lane.climb / (60 * SEC)))
+  local growth = min(doubling, 0.002 * 2 ^ (lane.climb / (55 * SEC)))
   if lane.searching == 1 then growth = lane.pace < 8e6 and doubling or 0.02 end
   lane.pace = min(fastest, lane.pace * math.exp(growth * dt))
 end
 
 -- learn sets the pace when the gate opens, after it was closed for so long.
 function control.learn(lane, closed)
+  -- A lone throttle after some work at a good pace is as often noise as a limit, and of a short interval the pause is a
+  -- large part: it counts less, so that noise does not grind the pace down.
+  if lane.closures == 1 and lane.writes >= 20 and lane.writes < ENOUGH and lane.spent < 25 * SEC then
+    closed = 0.4 * closed
+  end
   local wrote, elapsed = lane.wrote, lane.spent + closed
   local accepted = wrote * 1e9 / elapsed
   if lane.writes >= ENOUGH and lane.closures == 1 and lane.searching == 0 then

@@ -18,8 +18,9 @@ local probes = string.match(ARGV[3], '%a*$')
 local retry_after = tonumber(ARGV[5])
 local opens, closed = lane.opens, '0'
 
-local function usual_pause(closures)
-  return min(30 * SEC, 2 * SEC * 2 ^ closures) * (1 + clock[2] % 1000 / 10000)
+-- The spread of a fifth keeps probes from missing the end of the same window again and again.
+local function doubling(longest)
+  return function(closures) return min(longest, 2 * SEC * 2 ^ closures) * (1 + clock[2] % 1000 / 5000) end
 end
 
 local function usage_pause(closures)
@@ -52,7 +53,7 @@ end
 
 if outcome == 'ok' then lane.wrote, lane.writes = lane.wrote + 1000, lane.writes + 1 end
 
-settle(lane, 'calendar', 'c', usual_pause, function()
+settle(lane, 'calendar', 'c', doubling(16 * SEC), function()
   -- A lane that found no work after the gate opened was not closed in that time.
   control.learn(lane, min(now, lane.opens + 2 * SEC) - lane.closed)
   lane.last, lane.tat = now, max(now, min(lane.tat, now + 1e12 / lane.pace))
@@ -62,7 +63,7 @@ for i, level in ipairs({{'user', 'u'}, {'project', 'p'}}) do
   local scope, letter = unpack(level)
   if concerns(scope, letter) then
     local record = read(KEYS[1 + i], LEVEL)
-    settle(record, scope, letter, usual_pause)
+    settle(record, scope, letter, doubling(30 * SEC))
     if outcome == scope then record.tat = max(record.tat, record.opens) end
     write(KEYS[1 + i], LEVEL, record)
   end

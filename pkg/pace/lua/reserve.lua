@@ -6,13 +6,15 @@
 --       5 us per unit of the user  6 us per unit of the project  7 fastest pace
 --       8 begin of the Pacific day, us  9 begin of the next one, us
 --       10 requests of the project's day after which this one waits for the next day, 0 for none
+--       11 writes that the lane has left, this one included
 -- returns {'go' | 'later', us to wait, scope, concurrency, pace, token} | {'lost'}; lost changes nothing
 --
 -- scope says what holds a "later" back: calendar, user, project, usage, day, or probe while
 -- somebody's probe is out. token goes back to report: the moment of the grant, then a letter for each gate
 -- that this request probes (c calendar, u user, p project, x usage).
 
-local turn, units = ARGV[1], tonumber(ARGV[3])
+local SMALL = 6 -- writes of a lane that passes the others
+local turn, units, left = ARGV[1], tonumber(ARGV[3]), tonumber(ARGV[11])
 local lane = read(KEYS[1], LANE)
 if not holds(lane, turn) then return {'lost'} end
 lane.lease = now + tonumber(ARGV[2])
@@ -77,9 +79,9 @@ local function level(key, slot, charged, letter, per_unit)
   else
     local free = max(now, l.tat)
     l.tat = free + units * per_unit
-    -- Express: the first writes of a lane that had no work pass the backlog of the others, on a
+    -- Express: a lane that had no work, and has only a few writes now, passes the backlog of the others, on a
     -- credit of a fifth of the pace and a burst of six. They are charged all the same.
-    if free > now and lane.fresh < 4 then
+    if free > now and lane.fresh + left <= SMALL then
       local credit = max(l.express, now - 30 * per_unit) + 5 * units * per_unit
       if credit <= now then free, l.express = now, credit end
     end
