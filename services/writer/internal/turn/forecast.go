@@ -1,8 +1,6 @@
 package turn
 
 import (
-	"context"
-	"log/slog"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -14,15 +12,8 @@ import (
 )
 
 // forecast adds to the report what people ask of a long import: how long it takes, what holds it back, and how much
-// of the quotas is used. Without an answer of Redis the report goes out without it.
-func (t *turn) forecast(r *calferryv1.TurnReport, res workqueue.Result) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), releaseTime)
-	defer cancel()
-	state, err := t.w.deps.Pacer.Inspect(ctx, t.lease.Lane())
-	if err != nil {
-		t.log.DebugContext(ctx, "the report has no forecast", slog.Any("error", err))
-		return
-	}
+// of the quotas is used.
+func (t *turn) forecast(r *calferryv1.TurnReport, res workqueue.Result, state pace.LaneState) {
 	now := t.w.cfg.Now()
 	r.Budget = budget(t.lease.Lane(), state.Budget, now)
 	for _, gate := range []pace.GateState{state.Calendar, state.User, state.Project} {

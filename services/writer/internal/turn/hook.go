@@ -45,10 +45,10 @@ const (
 	StepLate Step = "late"
 	// StepWake: the subscription's fetch was woken.
 	StepWake Step = "wake"
-	// StepReport: the turn was reported.
-	StepReport Step = "report"
 	// StepRelease: the lane was given back.
 	StepRelease Step = "release"
+	// StepReport: the turn was reported.
+	StepReport Step = "report"
 )
 
 // Hook is called by the turn's own goroutine after each step. When it returns an error, the turn ends there and then

@@ -234,11 +234,16 @@ func (t *turn) far(w *work) bool {
 	return next != nil && next.AsTime().After(t.w.cfg.Now().Add(t.w.cfg.NearTerm))
 }
 
+// left is how many writes were not sent yet, those included that this ChangeSet has no room for.
+func (t *turn) left() int {
+	return int(t.remaining()+t.tally.leftOut) - t.inflight - len(t.unsaved)
+}
+
 // reserve asks when the key's next request may be sent.
 func (t *turn) reserve(w *work) error {
 	call := w.Next(t.w.cfg.Now()).Call
 	grant, err := t.lease.Reserve(t.ctx, pace.Request{
-		Units: units(call.Verb), Create: call.Verb == job.Insert, Far: t.far(w),
+		Units: units(call.Verb), Create: call.Verb == job.Insert, Far: t.far(w), Left: t.left(),
 	})
 	switch {
 	case errors.Is(err, pace.ErrLeaseLost):

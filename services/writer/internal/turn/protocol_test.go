@@ -342,7 +342,7 @@ func TestACrashAnywhereHeals(t *testing.T) {
 	t.Parallel()
 	for _, step := range []turn.Step{
 		turn.StepReceived, turn.StepLease, turn.StepHead, turn.StepPages, turn.StepIntents, turn.StepReserve,
-		turn.StepAnswer, turn.StepCheck, turn.StepSave, turn.StepClear, turn.StepReport, turn.StepRelease,
+		turn.StepAnswer, turn.StepCheck, turn.StepSave, turn.StepClear, turn.StepRelease, turn.StepReport,
 	} {
 		t.Run(string(step), func(t *testing.T) {
 			t.Parallel()

@@ -147,7 +147,7 @@ func TestRepairOfSeries(t *testing.T) {
 func TestRepairSurvivesEveryCrash(t *testing.T) {
 	t.Parallel()
 	for _, step := range []turn.Step{
-		turn.StepReceived, turn.StepLease, turn.StepPages, turn.StepListed, turn.StepRebuilt, turn.StepRepaired, turn.StepWake, turn.StepReport,
+		turn.StepReceived, turn.StepLease, turn.StepPages, turn.StepListed, turn.StepRebuilt, turn.StepRepaired, turn.StepWake, turn.StepRelease, turn.StepReport,
 	} {
 		t.Run(string(step), func(t *testing.T) {
 			t.Parallel()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/calferry/calferry/pkg/changeset"
 	"github.com/calferry/calferry/pkg/ledger"
+	"github.com/calferry/calferry/pkg/pace"
 	"github.com/calferry/calferry/pkg/workqueue"
 	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
 
@@ -130,25 +131,34 @@ func (t *turn) answer() (workqueue.Result, error) {
 			return workqueue.Result{}, err
 		}
 	}
-	if t.cs != nil && !t.final.busy {
-		t.publish(res)
-		if err := t.step(StepReport, ""); err != nil {
+	// The report comes after the release, whose answer has what a forecast needs.
+	var lane *pace.LaneState
+	if t.lease != nil {
+		lane = t.release()
+		if err := t.step(StepRelease, ""); err != nil {
 			return workqueue.Result{}, err
 		}
 	}
-	if t.lease != nil {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), releaseTime)
-		err := t.lease.Release(ctx, t.final.verb == done)
-		cancel()
-		if err != nil {
-			t.log.DebugContext(t.ctx, "the lane was not given back; its lease ends by itself", slog.Any("error", err))
-		}
-		if err := t.step(StepRelease, ""); err != nil {
+	if t.cs != nil && !t.final.busy {
+		t.publish(res, lane)
+		if err := t.step(StepReport, ""); err != nil {
 			return workqueue.Result{}, err
 		}
 	}
 	t.w.deps.Meter.ended(t.ended(), time.Since(t.started))
 	return res, nil
+}
+
+// release gives the lane back. It returns nil when Redis says nothing about the lane.
+func (t *turn) release() *pace.LaneState {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), releaseTime)
+	defer cancel()
+	state, err := t.lease.Release(ctx, t.final.verb == done)
+	if err != nil {
+		t.log.DebugContext(ctx, "the lane was not given back, its lease ends by itself; the report has no forecast", slog.Any("error", err))
+		return nil
+	}
+	return &state
 }
 
 // result turns the ending into the queue's terms.
@@ -198,7 +208,7 @@ func (t *turn) ended() calferryv1.TurnEnd {
 }
 
 // publish sends the turn's report. Reports are lossy: a failure is logged.
-func (t *turn) publish(res workqueue.Result) {
+func (t *turn) publish(res workqueue.Result, lane *pace.LaneState) {
 	now := t.w.cfg.Now()
 	r := &calferryv1.TurnReport{
 		Version: reportVersion, Subscription: t.cs.GetSubscription(), Sync: t.cs.GetSync(), Turn: t.token,
@@ -214,7 +224,9 @@ func (t *turn) publish(res workqueue.Result) {
 	if t.lease != nil {
 		r.Pace = t.lease.Pace()
 		r.Settled = t.head.IsSettled() && !t.final.moved
-		t.forecast(r, res)
+	}
+	if lane != nil {
+		t.forecast(r, res, *lane)
 	}
 	switch res.Verb() {
 	case workqueue.VerbAgain:
