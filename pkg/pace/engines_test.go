@@ -18,8 +18,8 @@ func TestEnginesAgree(t *testing.T) {
 	for _, controller := range []Controller{ControllerLane, ControllerAIMD, ControllerFixed} {
 		t.Run(string(controller), func(t *testing.T) {
 			t.Parallel()
-			now := func() time.Time { return time.Unix(1_800_000_000, 0) }
-			cfg := Config{Controller: controller, UserUnitsPerMinute: 300, Now: now}
+			noon := func() time.Time { return time.Unix(1_800_000_000, 0) }
+			cfg := Config{Controller: controller, UserUnitsPerMinute: 300, Now: noon}
 			memory := pacetest.NewMemory()
 			t.Cleanup(func() { require.NoError(t, memory.Close()) })
 			inProcess, err := New(memory, cfg)
