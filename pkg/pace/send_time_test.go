@@ -1,6 +1,7 @@
 package pace
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -61,6 +62,26 @@ func TestUnitsCountAtUserAndProject(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAFewWritesPassMany: ten lanes wait for their user's quota. A new lane with many writes queues up behind them, one with a
+// few passes them.
+func TestAFewWritesPassMany(t *testing.T) {
+	t.Parallel()
+	pacetest.Each(t, func(t *testing.T, server *pacetest.Server) {
+		b := newBench(t, server, Config{UserUnitsPerMinute: 60, Share: 1})
+		waits := func(n, left int) time.Duration {
+			l := b.acquire(lane(n), fmt.Sprint("turn", n), "sub")
+			return b.reserve(l, Request{Left: left}).Wait
+		}
+		for n := range 10 {
+			require.Equal(t, time.Duration(n)*time.Second, waits(n, 1000))
+		}
+		require.Equal(t, 10*time.Second, waits(10, 7), "no credit is used up, and none is given")
+		require.Zero(t, waits(11, 6))
+		require.Zero(t, waits(12, 1))
+		require.Equal(t, 13*time.Second, waits(13, 7), "who passes is charged all the same")
+	})
 }
 
 func TestAHeldSlotIsKeptAndPaidInFull(t *testing.T) {

@@ -13,16 +13,18 @@
 -- somebody's probe is out. token goes back to report: the moment of the grant, then a letter for each gate
 -- that this request probes (c calendar, u user, p project, x usage).
 
-local SMALL = 6 -- writes of a lane that passes the others
+local SMALL = 6 -- writes of a lane that may pass the others
 local turn, units, left = ARGV[1], tonumber(ARGV[3]), tonumber(ARGV[11])
 local lane = read(KEYS[1], LANE)
 if not holds(lane, turn) then return {'lost'} end
 lane.lease = now + tonumber(ARGV[2])
 
 local probes = ''
+local changed = {} -- records of levels, by key; written once, with the answer
 
 local function answer(verb, at, scope)
   write(KEYS[1], LANE, lane)
+  for key, record in pairs(changed) do write(key, LEVEL, record) end
   local parallel = max(1, min(4, math.ceil(0.3e-6 * lane.pace)))
   if lane.closed > 0 then parallel = 1 end
   return {verb, int(max(0, at - now)), scope, int(parallel), int(lane.pace), int(now) .. probes}
@@ -74,20 +76,20 @@ local function level(key, slot, charged, letter, per_unit)
     local missing = units - lane[charged]
     if missing > 0 then
       l.tat, lane[charged] = l.tat + missing * per_unit, units
-      write(key, LEVEL, l)
+      changed[key] = l
     end
   else
     local free = max(now, l.tat)
     l.tat = free + units * per_unit
-    -- Express: a lane that had no work, and has only a few writes now, passes the backlog of the others, on a
+    -- Express: the first writes of a lane that had no work, and has only a few now, pass the backlog of the others, on a
     -- credit of a fifth of the pace and a burst of six. They are charged all the same.
-    if free > now and lane.fresh + left <= SMALL then
+    if free > now and lane.fresh < 4 and lane.fresh + left <= SMALL then
       local credit = max(l.express, now - 30 * per_unit) + 5 * units * per_unit
       if credit <= now then free, l.express = now, credit end
     end
     if gate == 'probe' then free = now end
     lane[slot], lane[charged] = free, units
-    write(key, LEVEL, l)
+    changed[key] = l
   end
   if gate == 'probe' then probes = probes .. letter end
   return lane[slot], gate, l
@@ -115,7 +117,7 @@ for i, l in ipairs({user, project}) do
   roll(l)
   today(l, begins, ends)
   l.units, l.requests = l.units + units, l.requests + 1
-  write(KEYS[1 + i], LEVEL, l)
+  changed[KEYS[1 + i]] = l
 end
 
 -- What the lane gets in fact, for people: a calendar may share its user's quota with others.
