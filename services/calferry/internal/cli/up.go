@@ -101,7 +101,7 @@ func (u *up) run(ctx context.Context, credentials bool) (err error) {
 		}
 	}
 	s.AddStore("console", func(ctx context.Context) error { return daemon.ServeHTTP(ctx, console, u.routes(s)) })
-	u.banner(s, console.Addr().String())
+	u.banner(s, consoleURL(console.Addr().String(), u.stack.State.WithDefaults().PathPrefix))
 	return s.Run(ctx)
 }
 
@@ -224,9 +224,17 @@ func (u *up) feeds() ([]demo.Feed, error) {
 	return feeds, nil
 }
 
+// consoleURL is where a browser on this machine finds the console that listens on address.
+func consoleURL(address, prefix string) string {
+	if host, port, err := net.SplitHostPort(address); err == nil && net.ParseIP(host).IsUnspecified() {
+		address = net.JoinHostPort("127.0.0.1", port)
+	}
+	return "http://" + address + prefix
+}
+
 func (u *up) banner(s *stack.Stack, console string) {
 	var b strings.Builder
-	_, _ = fmt.Fprintf(&b, "\n  Calferry is up: http://%s\n", console)
+	_, _ = fmt.Fprintf(&b, "\n  Calferry is up: %s\n", console)
 	if u.sim != nil {
 		_, _ = fmt.Fprintf(&b, "  No Google credentials, so Google is simulated: %s shows the calendars it holds.\n", u.simURL)
 		_, _ = fmt.Fprintf(&b, "  Each of them takes %g writes a second after a burst of %d: watch writes being told to wait, and arrive.\n", u.simulate.Rate, u.simulate.Burst)
