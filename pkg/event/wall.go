@@ -6,8 +6,8 @@ import "time"
 // show it twice: the first time counts. Clocks that are put forward skip it: it is read with the offset
 // before the gap (RFC 5545, 3.3.5). The result is in zone.
 func InstantOf(wall time.Time, zone *time.Location) time.Time {
-	before := offsetAt(wall.Add(-24 * time.Hour), zone)
-	after := offsetAt(wall.Add(24 * time.Hour), zone)
+	before := offsetAt(wall.Add(-24*time.Hour), zone)
+	after := offsetAt(wall.Add(24*time.Hour), zone)
 	early := wall.Add(-before)
 	if before == after && offsetAt(early, zone) == before {
 		return early.In(zone)

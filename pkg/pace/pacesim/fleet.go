@@ -104,7 +104,7 @@ func (f Fleet) Do(ctx context.Context) (FleetResult, error) {
 
 // world is the clock and what all calendars share.
 type world struct {
-	ctx     context.Context //nolint:containedctx // a simulation is one call, spread over methods
+	ctx     context.Context
 	memory  *pacetest.Memory
 	random  *rand.Rand
 	project Quota
