@@ -5,48 +5,50 @@
 package pacesim
 
 import (
+	"fmt"
+	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
 // TestLaneController holds the controller to what it reached in the study that it was chosen by, with the slack of
-// Reference. One cell is held to what it reached here: TB2b10 with 142 writes, where the study has 2.15 %.
+// Reference: each model with 142 writes, and with 1,000 the four that whole writers are held to.
 func TestLaneController(t *testing.T) {
 	t.Parallel()
-	for _, cell := range []struct {
-		model    string
-		writes   int
-		seeds    int
-		took     time.Duration // instead of slowdown, where one burst would do
-		slowdown float64
-		rejected float64
-	}{
-		{"TB5b30", 142, 8, 0, 1.09, 1.30},
-		{"TB8b8", 142, 8, 0, 1.21, 0.09},
-		{"TB2b10", 142, 8, 0, 1.02, 2.49},
-		{"SW240/60", 142, 8, 20 * time.Second, 0, 0},
-		{"TB5b30", 1000, 2, 0, 1.01, 0.63},
-		{"TB8b8", 1000, 2, 0, 1.14, 0.56},
-		{"TB2b10", 1000, 2, 0, 1.00, 1.27},
-		{"SW240/60", 1000, 2, 0, 1.08, 0.83},
-	} {
-		t.Run(cell.model, func(t *testing.T) {
+	// Beyond the slack; held to what is reached here. Decision 10 tells why.
+	beyond := map[string]Cell{
+		"TB7b1":          {Slowdown: 2.56, Rejected: 1.2},
+		"FW60/10":        {Slowdown: 1.70, Rejected: 1.4},
+		"SW2/1":          {Slowdown: 1.36, Rejected: 2.9},
+		"TB4b15+noise2%": {Slowdown: 1.72, Rejected: 2.65},
+		"TB3b20+noise1%": {Slowdown: 1.21, Rejected: 2.75},
+	}
+	main := []string{"TB5b30", "TB8b8", "TB2b10", "SW240/60"}
+	for _, cell := range Reference() {
+		model, err := ModelNamed(cell.Model)
+		require.NoError(t, err)
+		seeds := 4
+		switch {
+		case cell.Writes == 142 && (slices.Contains(main, cell.Model) || model.Noise > 0):
+			seeds = 8
+		case cell.Writes == 1000 && slices.Contains(main, cell.Model):
+			seeds = 2
+		case cell.Writes != 142:
+			continue
+		}
+		t.Run(fmt.Sprint(cell.Model, " ", cell.Writes), func(t *testing.T) {
 			t.Parallel()
-			model, err := ModelNamed(cell.model)
+			mean, err := Run{Model: model, Writes: cell.Writes}.Means(t.Context(), 101, seeds)
 			require.NoError(t, err)
-			mean, err := Run{Model: model, Writes: cell.writes}.Means(t.Context(), 101, cell.seeds)
-			require.NoError(t, err)
-			t.Logf("%d writes: %.1f s, slowdown %.2f, rejected %.2f %%, %.2f turns and %.2f calls per write",
-				cell.writes, mean.Took.Seconds(), mean.Slowdown, mean.Rejected, mean.Turns, mean.Calls)
-			if cell.took > 0 {
-				require.LessOrEqual(t, mean.Took, cell.took+time.Second)
-			} else {
-				require.LessOrEqual(t, mean.Slowdown, cell.slowdown+Slack)
+			t.Logf("%.1f s, slowdown %.2f, rejected %.2f %%, %.2f turns and %.2f calls per write",
+				mean.Took.Seconds(), mean.Slowdown, mean.Rejected, mean.Turns, mean.Calls)
+			bound := cell
+			if other, found := beyond[cell.Model]; found {
+				bound = other
 			}
-			require.LessOrEqual(t, mean.Rejected, cell.rejected+SlackRejected)
-			require.Less(t, mean.Calls, 2.3)
+			require.False(t, bound.Worse(mean), "worse than %.2f or %s, and %.2f %%", bound.Slowdown, bound.Took, bound.Rejected)
+			require.Less(t, mean.Calls, 3.0)
 		})
 	}
 }

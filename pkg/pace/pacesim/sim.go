@@ -19,7 +19,7 @@ import (
 const (
 	turnLength    = 20 * time.Second
 	turnWrites    = 50
-	sleepAtMost   = 3 * time.Second
+	sleepAtMost   = 2 * time.Second
 	latencyMedian = 220 * time.Millisecond
 	latencySigma  = 0.45
 	decidedAfter  = 0.4  // of the latency
