@@ -6,7 +6,6 @@
 local min, max = math.min, math.max
 local SEC = 1e6
 local AHEAD = 2 * SEC          -- no send time further away is handed out
-local AHEAD_USER = 3 * SEC     -- the same at the user, whose pace is known, so that a send time does not go stale
 local PROBE_LOST = 30 * SEC    -- a probe without an answer for this long is given up
 local KEEP = 7 * 24 * 3600     -- seconds until an unused record expires
 

@@ -97,7 +97,7 @@ end
 
 local user_at, user_gate, user = level(KEYS[2], 'uslot', 'uunits', 'u', tonumber(ARGV[5]))
 if user_gate == 'probing' then return answer('later', user_at, 'probe') end
-if user_gate == 'shut' or user_at > now + AHEAD_USER then return answer('later', user_at, 'user') end
+if user_gate == 'shut' or user_at > now + AHEAD then return answer('later', user_at, 'user') end
 
 local project_at, project_gate, project = level(KEYS[3], 'pslot', 'punits', 'p', tonumber(ARGV[6]))
 if project_gate == 'probing' then return answer('later', project_at, 'probe') end
