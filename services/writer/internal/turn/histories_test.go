@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -86,9 +88,11 @@ type history struct {
 	google *unreliable
 	queue  []byte // the ChangeSet that waits, if any
 	tries  uint64
-	trace  []string
 	count  historyCount
 	serial int
+
+	noting sync.Mutex // the sends of a turn that is killed note it side by side
+	trace  []string
 
 	singles []*historySingle
 	series  []*historySeries
@@ -155,6 +159,8 @@ func newHistory(w *world, seed uint64) *history {
 }
 
 func (h *history) note(format string, args ...any) {
+	h.noting.Lock()
+	defer h.noting.Unlock()
 	h.trace = append(h.trace, fmt.Sprintf("%7.1f s  ", float64(h.offset.Load())/1e9)+fmt.Sprintf(format, args...))
 }
 
@@ -360,9 +366,10 @@ func (h *history) crash() {
 	if h.queue == nil {
 		return
 	}
-	left := h.rng.IntN(30)
+	var left atomic.Int64
+	left.Store(int64(h.rng.IntN(30)))
 	h.turn(func(_ context.Context, step turn.Step, key string) error {
-		if left--; left < 0 {
+		if left.Add(-1) < 0 {
 			h.note("a turn is killed after %s %s", step, key)
 			return errCrash
 		}

@@ -60,7 +60,22 @@ const known = new Map();
 for (const part of document.querySelectorAll("[data-live]")) known.set(part.id, part.outerHTML);
 tick();
 
+// A button that is replaced between the press and the release is never clicked.
+let pressed = null, missed = false;
+addEventListener("pointerdown", (event) => { pressed = event.target; }, true);
+for (const end of ["pointerup", "pointercancel"]) {
+  addEventListener(end, () => setTimeout(() => { // the click comes after the release
+    pressed = null;
+    if (missed) refresh();
+    missed = false;
+  }), true);
+}
+
 function busy(part) {
+  if (pressed && part.contains(pressed)) {
+    missed = true;
+    return true;
+  }
   if (part.querySelector("details[open]")) return true;
   const focused = document.activeElement;
   if (part.contains(focused) && focused.matches("input, select, textarea")) return true;
@@ -102,7 +117,7 @@ async function refresh(part = "all") {
   try {
     const address = new URL(location.href);
     if (part === "now") address.searchParams.set("part", "now");
-    const answer = await fetch(address, { headers: { Accept: "text/html" } });
+    const answer = await fetch(address, { headers: { Accept: "text/html" }, signal: AbortSignal.timeout(30_000) });
     if (answer.redirected && new URL(answer.url).pathname === `${base}/login`) {
       location.reload();
     } else if (answer.status === 404) {
@@ -134,11 +149,9 @@ setInterval(() => {
 
 if (body.dataset.follow) {
   const stream = new EventSource(`${base}/events?follow=${encodeURIComponent(body.dataset.follow)}`);
-  let first = true;
   stream.addEventListener("hello", () => {
     tell(true);
-    if (!first) refresh();
-    first = false;
+    refresh(); // what changed since the page was made, before the stream began
   });
   stream.addEventListener("changed", () => refresh());
   stream.addEventListener("progress", () => refresh("now"));
