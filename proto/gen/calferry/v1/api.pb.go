@@ -637,8 +637,10 @@ func (x *CreateSubscriptionRequest) GetInterval() *durationpb.Duration {
 }
 
 type CreateSubscriptionResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Subscription  *SubscriptionStatus    `protobuf:"bytes,1,opt,name=subscription,proto3" json:"subscription,omitempty"`
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	Subscription *SubscriptionStatus    `protobuf:"bytes,1,opt,name=subscription,proto3" json:"subscription,omitempty"`
+	// What may not be meant, such as the same feed twice in one calendar.
+	Warnings      []string `protobuf:"bytes,2,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -676,6 +678,13 @@ func (*CreateSubscriptionResponse) Descriptor() ([]byte, []int) {
 func (x *CreateSubscriptionResponse) GetSubscription() *SubscriptionStatus {
 	if x != nil {
 		return x.Subscription
+	}
+	return nil
+}
+
+func (x *CreateSubscriptionResponse) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
 	}
 	return nil
 }
@@ -2198,7 +2207,9 @@ type PlanSubscriptionRequest struct {
 	Options          *Options `protobuf:"bytes,3,opt,name=options,proto3" json:"options,omitempty"`
 	CalendarTimeZone string   `protobuf:"bytes,4,opt,name=calendar_time_zone,json=calendarTimeZone,proto3" json:"calendar_time_zone,omitempty"`
 	// Events to return at most; 50 when 0.
-	MaxEvents     uint32 `protobuf:"varint,5,opt,name=max_events,json=maxEvents,proto3" json:"max_events,omitempty"`
+	MaxEvents uint32 `protobuf:"varint,5,opt,name=max_events,json=maxEvents,proto3" json:"max_events,omitempty"`
+	// Calendar that the feed is meant for: the notes then tell when another subscription carries it there already.
+	CalendarId    string `protobuf:"bytes,6,opt,name=calendar_id,json=calendarId,proto3" json:"calendar_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2266,6 +2277,13 @@ func (x *PlanSubscriptionRequest) GetMaxEvents() uint32 {
 		return x.MaxEvents
 	}
 	return 0
+}
+
+func (x *PlanSubscriptionRequest) GetCalendarId() string {
+	if x != nil {
+		return x.CalendarId
+	}
+	return ""
 }
 
 type PlanSubscriptionResponse struct {
@@ -4635,9 +4653,10 @@ const file_calferry_v1_api_proto_rawDesc = "" +
 	"calendarId\x12,\n" +
 	"\x12calendar_time_zone\x18\x05 \x01(\tR\x10calendarTimeZone\x12.\n" +
 	"\aoptions\x18\x06 \x01(\v2\x14.calferry.v1.OptionsR\aoptions\x125\n" +
-	"\binterval\x18\a \x01(\v2\x19.google.protobuf.DurationR\binterval\"a\n" +
+	"\binterval\x18\a \x01(\v2\x19.google.protobuf.DurationR\binterval\"}\n" +
 	"\x1aCreateSubscriptionResponse\x12C\n" +
-	"\fsubscription\x18\x01 \x01(\v2\x1f.calferry.v1.SubscriptionStatusR\fsubscription\"\xd3\x01\n" +
+	"\fsubscription\x18\x01 \x01(\v2\x1f.calferry.v1.SubscriptionStatusR\fsubscription\x12\x1a\n" +
+	"\bwarnings\x18\x02 \x03(\tR\bwarnings\"\xd3\x01\n" +
 	"\x19UpdateSubscriptionRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12+\n" +
@@ -4737,14 +4756,16 @@ const file_calferry_v1_api_proto_rawDesc = "" +
 	"\bdecision\x18\x02 \x01(\x0e2\x19.calferry.v1.HoldDecisionR\bdecision\x12\x12\n" +
 	"\x04keys\x18\x03 \x03(\tR\x04keys\".\n" +
 	"\x12DecideHoldResponse\x12\x18\n" +
-	"\adecided\x18\x01 \x01(\rR\adecided\"\xd3\x01\n" +
+	"\adecided\x18\x01 \x01(\rR\adecided\"\xf4\x01\n" +
 	"\x17PlanSubscriptionRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12+\n" +
 	"\x04feed\x18\x02 \x01(\v2\x17.calferry.v1.FeedSourceR\x04feed\x12.\n" +
 	"\aoptions\x18\x03 \x01(\v2\x14.calferry.v1.OptionsR\aoptions\x12,\n" +
 	"\x12calendar_time_zone\x18\x04 \x01(\tR\x10calendarTimeZone\x12\x1d\n" +
 	"\n" +
-	"max_events\x18\x05 \x01(\rR\tmaxEvents\"\xc5\x03\n" +
+	"max_events\x18\x05 \x01(\rR\tmaxEvents\x12\x1f\n" +
+	"\vcalendar_id\x18\x06 \x01(\tR\n" +
+	"calendarId\"\xc5\x03\n" +
 	"\x18PlanSubscriptionResponse\x12\x1f\n" +
 	"\vfeed_action\x18\x01 \x01(\tR\n" +
 	"feedAction\x12\x16\n" +

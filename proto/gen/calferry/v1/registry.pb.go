@@ -637,6 +637,16 @@ type Options struct {
 	AllDayFree bool `protobuf:"varint,15,opt,name=all_day_free,json=allDayFree,proto3" json:"all_day_free,omitempty"`
 	// "{summary}" and "{location}" are replaced; "" keeps the summary.
 	TitleTemplate string `protobuf:"bytes,16,opt,name=title_template,json=titleTemplate,proto3" json:"title_template,omitempty"`
+	// Colours by category: of an event's categories, in the feed's order, the first that is listed. They go before color_id,
+	// and color_id before the feed's own colour. Case does not matter.
+	CategoryColors []*CategoryColor `protobuf:"bytes,17,rep,name=category_colors,json=categoryColors,proto3" json:"category_colors,omitempty"`
+	// Writes organiser and attendees into the description. They never become guests, whom Google would invite.
+	Attendees bool `protobuf:"varint,18,opt,name=attendees,proto3" json:"attendees,omitempty"`
+	// Minutes that a timed event without length is given; 0 for the one that Google asks for.
+	ZeroLengthMinutes uint32 `protobuf:"varint,19,opt,name=zero_length_minutes,json=zeroLengthMinutes,proto3" json:"zero_length_minutes,omitempty"`
+	// Regular expressions (RE2; case does not matter, ^ and $ are of a line) whose matches are taken out of descriptions,
+	// such as "^Last updated .*". What changes with every read would be written with every read.
+	Noise         []string `protobuf:"bytes,20,rep,name=noise,proto3" json:"noise,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -783,6 +793,87 @@ func (x *Options) GetTitleTemplate() string {
 	return ""
 }
 
+func (x *Options) GetCategoryColors() []*CategoryColor {
+	if x != nil {
+		return x.CategoryColors
+	}
+	return nil
+}
+
+func (x *Options) GetAttendees() bool {
+	if x != nil {
+		return x.Attendees
+	}
+	return false
+}
+
+func (x *Options) GetZeroLengthMinutes() uint32 {
+	if x != nil {
+		return x.ZeroLengthMinutes
+	}
+	return 0
+}
+
+func (x *Options) GetNoise() []string {
+	if x != nil {
+		return x.Noise
+	}
+	return nil
+}
+
+// CategoryColor gives events of a category one of Google's event colours, "1" to "11".
+type CategoryColor struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Category      string                 `protobuf:"bytes,1,opt,name=category,proto3" json:"category,omitempty"`
+	ColorId       string                 `protobuf:"bytes,2,opt,name=color_id,json=colorId,proto3" json:"color_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CategoryColor) Reset() {
+	*x = CategoryColor{}
+	mi := &file_calferry_v1_registry_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CategoryColor) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CategoryColor) ProtoMessage() {}
+
+func (x *CategoryColor) ProtoReflect() protoreflect.Message {
+	mi := &file_calferry_v1_registry_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CategoryColor.ProtoReflect.Descriptor instead.
+func (*CategoryColor) Descriptor() ([]byte, []int) {
+	return file_calferry_v1_registry_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *CategoryColor) GetCategory() string {
+	if x != nil {
+		return x.Category
+	}
+	return ""
+}
+
+func (x *CategoryColor) GetColorId() string {
+	if x != nil {
+		return x.ColorId
+	}
+	return ""
+}
+
 // Filter keeps or drops events by one field.
 type Filter struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -797,7 +888,7 @@ type Filter struct {
 
 func (x *Filter) Reset() {
 	*x = Filter{}
-	mi := &file_calferry_v1_registry_proto_msgTypes[3]
+	mi := &file_calferry_v1_registry_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -809,7 +900,7 @@ func (x *Filter) String() string {
 func (*Filter) ProtoMessage() {}
 
 func (x *Filter) ProtoReflect() protoreflect.Message {
-	mi := &file_calferry_v1_registry_proto_msgTypes[3]
+	mi := &file_calferry_v1_registry_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -822,7 +913,7 @@ func (x *Filter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Filter.ProtoReflect.Descriptor instead.
 func (*Filter) Descriptor() ([]byte, []int) {
-	return file_calferry_v1_registry_proto_rawDescGZIP(), []int{3}
+	return file_calferry_v1_registry_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Filter) GetMode() FilterMode {
@@ -882,7 +973,7 @@ type Account struct {
 
 func (x *Account) Reset() {
 	*x = Account{}
-	mi := &file_calferry_v1_registry_proto_msgTypes[4]
+	mi := &file_calferry_v1_registry_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -894,7 +985,7 @@ func (x *Account) String() string {
 func (*Account) ProtoMessage() {}
 
 func (x *Account) ProtoReflect() protoreflect.Message {
-	mi := &file_calferry_v1_registry_proto_msgTypes[4]
+	mi := &file_calferry_v1_registry_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -907,7 +998,7 @@ func (x *Account) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Account.ProtoReflect.Descriptor instead.
 func (*Account) Descriptor() ([]byte, []int) {
-	return file_calferry_v1_registry_proto_rawDescGZIP(), []int{4}
+	return file_calferry_v1_registry_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Account) GetVersion() uint32 {
@@ -1021,7 +1112,7 @@ type CalendarIntent struct {
 
 func (x *CalendarIntent) Reset() {
 	*x = CalendarIntent{}
-	mi := &file_calferry_v1_registry_proto_msgTypes[5]
+	mi := &file_calferry_v1_registry_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1033,7 +1124,7 @@ func (x *CalendarIntent) String() string {
 func (*CalendarIntent) ProtoMessage() {}
 
 func (x *CalendarIntent) ProtoReflect() protoreflect.Message {
-	mi := &file_calferry_v1_registry_proto_msgTypes[5]
+	mi := &file_calferry_v1_registry_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1046,7 +1137,7 @@ func (x *CalendarIntent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CalendarIntent.ProtoReflect.Descriptor instead.
 func (*CalendarIntent) Descriptor() ([]byte, []int) {
-	return file_calferry_v1_registry_proto_rawDescGZIP(), []int{5}
+	return file_calferry_v1_registry_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *CalendarIntent) GetToken() string {
@@ -1093,7 +1184,7 @@ type Credential struct {
 
 func (x *Credential) Reset() {
 	*x = Credential{}
-	mi := &file_calferry_v1_registry_proto_msgTypes[6]
+	mi := &file_calferry_v1_registry_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1105,7 +1196,7 @@ func (x *Credential) String() string {
 func (*Credential) ProtoMessage() {}
 
 func (x *Credential) ProtoReflect() protoreflect.Message {
-	mi := &file_calferry_v1_registry_proto_msgTypes[6]
+	mi := &file_calferry_v1_registry_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1118,7 +1209,7 @@ func (x *Credential) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Credential.ProtoReflect.Descriptor instead.
 func (*Credential) Descriptor() ([]byte, []int) {
-	return file_calferry_v1_registry_proto_rawDescGZIP(), []int{6}
+	return file_calferry_v1_registry_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Credential) GetAccessToken() string {
@@ -1182,7 +1273,7 @@ type TokenRequest struct {
 
 func (x *TokenRequest) Reset() {
 	*x = TokenRequest{}
-	mi := &file_calferry_v1_registry_proto_msgTypes[7]
+	mi := &file_calferry_v1_registry_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1194,7 +1285,7 @@ func (x *TokenRequest) String() string {
 func (*TokenRequest) ProtoMessage() {}
 
 func (x *TokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_calferry_v1_registry_proto_msgTypes[7]
+	mi := &file_calferry_v1_registry_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1207,7 +1298,7 @@ func (x *TokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokenRequest.ProtoReflect.Descriptor instead.
 func (*TokenRequest) Descriptor() ([]byte, []int) {
-	return file_calferry_v1_registry_proto_rawDescGZIP(), []int{7}
+	return file_calferry_v1_registry_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *TokenRequest) GetAccount() string {
@@ -1237,7 +1328,7 @@ type TokenReply struct {
 
 func (x *TokenReply) Reset() {
 	*x = TokenReply{}
-	mi := &file_calferry_v1_registry_proto_msgTypes[8]
+	mi := &file_calferry_v1_registry_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1249,7 +1340,7 @@ func (x *TokenReply) String() string {
 func (*TokenReply) ProtoMessage() {}
 
 func (x *TokenReply) ProtoReflect() protoreflect.Message {
-	mi := &file_calferry_v1_registry_proto_msgTypes[8]
+	mi := &file_calferry_v1_registry_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1262,7 +1353,7 @@ func (x *TokenReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokenReply.ProtoReflect.Descriptor instead.
 func (*TokenReply) Descriptor() ([]byte, []int) {
-	return file_calferry_v1_registry_proto_rawDescGZIP(), []int{8}
+	return file_calferry_v1_registry_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *TokenReply) GetAccessToken() string {
@@ -1330,7 +1421,7 @@ const file_calferry_v1_registry_proto_rawDesc = "" +
 	"\x06bearer\x18\x04 \x01(\tR\x06bearer\x12\x1f\n" +
 	"\vheader_name\x18\x05 \x01(\tR\n" +
 	"headerName\x12!\n" +
-	"\fheader_value\x18\x06 \x01(\tR\vheaderValue\"\xbd\x04\n" +
+	"\fheader_value\x18\x06 \x01(\tR\vheaderValue\"\xe6\x05\n" +
 	"\aOptions\x12!\n" +
 	"\fdefault_zone\x18\x01 \x01(\tR\vdefaultZone\x12!\n" +
 	"\ftitle_prefix\x18\x02 \x01(\tR\vtitlePrefix\x12\x19\n" +
@@ -1351,7 +1442,14 @@ const file_calferry_v1_registry_proto_rawDesc = "" +
 	"\tfeed_wins\x18\x0e \x01(\bR\bfeedWins\x12 \n" +
 	"\fall_day_free\x18\x0f \x01(\bR\n" +
 	"allDayFree\x12%\n" +
-	"\x0etitle_template\x18\x10 \x01(\tR\rtitleTemplate\"\x91\x01\n" +
+	"\x0etitle_template\x18\x10 \x01(\tR\rtitleTemplate\x12C\n" +
+	"\x0fcategory_colors\x18\x11 \x03(\v2\x1a.calferry.v1.CategoryColorR\x0ecategoryColors\x12\x1c\n" +
+	"\tattendees\x18\x12 \x01(\bR\tattendees\x12.\n" +
+	"\x13zero_length_minutes\x18\x13 \x01(\rR\x11zeroLengthMinutes\x12\x14\n" +
+	"\x05noise\x18\x14 \x03(\tR\x05noise\"F\n" +
+	"\rCategoryColor\x12\x1a\n" +
+	"\bcategory\x18\x01 \x01(\tR\bcategory\x12\x19\n" +
+	"\bcolor_id\x18\x02 \x01(\tR\acolorId\"\x91\x01\n" +
 	"\x06Filter\x12+\n" +
 	"\x04mode\x18\x01 \x01(\x0e2\x17.calferry.v1.FilterModeR\x04mode\x12\x14\n" +
 	"\x05field\x18\x02 \x01(\tR\x05field\x12.\n" +
@@ -1444,7 +1542,7 @@ func file_calferry_v1_registry_proto_rawDescGZIP() []byte {
 }
 
 var file_calferry_v1_registry_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_calferry_v1_registry_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_calferry_v1_registry_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_calferry_v1_registry_proto_goTypes = []any{
 	(SubscriptionState)(0),        // 0: calferry.v1.SubscriptionState
 	(FilterMode)(0),               // 1: calferry.v1.FilterMode
@@ -1455,39 +1553,41 @@ var file_calferry_v1_registry_proto_goTypes = []any{
 	(*Subscription)(nil),          // 6: calferry.v1.Subscription
 	(*FeedSource)(nil),            // 7: calferry.v1.FeedSource
 	(*Options)(nil),               // 8: calferry.v1.Options
-	(*Filter)(nil),                // 9: calferry.v1.Filter
-	(*Account)(nil),               // 10: calferry.v1.Account
-	(*CalendarIntent)(nil),        // 11: calferry.v1.CalendarIntent
-	(*Credential)(nil),            // 12: calferry.v1.Credential
-	(*TokenRequest)(nil),          // 13: calferry.v1.TokenRequest
-	(*TokenReply)(nil),            // 14: calferry.v1.TokenReply
-	(*Target)(nil),                // 15: calferry.v1.Target
-	(*durationpb.Duration)(nil),   // 16: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 17: google.protobuf.Timestamp
+	(*CategoryColor)(nil),         // 9: calferry.v1.CategoryColor
+	(*Filter)(nil),                // 10: calferry.v1.Filter
+	(*Account)(nil),               // 11: calferry.v1.Account
+	(*CalendarIntent)(nil),        // 12: calferry.v1.CalendarIntent
+	(*Credential)(nil),            // 13: calferry.v1.Credential
+	(*TokenRequest)(nil),          // 14: calferry.v1.TokenRequest
+	(*TokenReply)(nil),            // 15: calferry.v1.TokenReply
+	(*Target)(nil),                // 16: calferry.v1.Target
+	(*durationpb.Duration)(nil),   // 17: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 18: google.protobuf.Timestamp
 }
 var file_calferry_v1_registry_proto_depIdxs = []int32{
 	0,  // 0: calferry.v1.Subscription.state:type_name -> calferry.v1.SubscriptionState
-	15, // 1: calferry.v1.Subscription.target:type_name -> calferry.v1.Target
+	16, // 1: calferry.v1.Subscription.target:type_name -> calferry.v1.Target
 	8,  // 2: calferry.v1.Subscription.options:type_name -> calferry.v1.Options
-	16, // 3: calferry.v1.Subscription.interval:type_name -> google.protobuf.Duration
-	17, // 4: calferry.v1.Subscription.created_at:type_name -> google.protobuf.Timestamp
-	17, // 5: calferry.v1.Subscription.updated_at:type_name -> google.protobuf.Timestamp
-	9,  // 6: calferry.v1.Options.filters:type_name -> calferry.v1.Filter
-	1,  // 7: calferry.v1.Filter.mode:type_name -> calferry.v1.FilterMode
-	2,  // 8: calferry.v1.Filter.match:type_name -> calferry.v1.FilterMatch
-	3,  // 9: calferry.v1.Account.kind:type_name -> calferry.v1.AccountKind
-	4,  // 10: calferry.v1.Account.state:type_name -> calferry.v1.AccountState
-	17, // 11: calferry.v1.Account.connected_at:type_name -> google.protobuf.Timestamp
-	17, // 12: calferry.v1.Account.grant_ends_at:type_name -> google.protobuf.Timestamp
-	11, // 13: calferry.v1.Account.calendar_intents:type_name -> calferry.v1.CalendarIntent
-	17, // 14: calferry.v1.CalendarIntent.at:type_name -> google.protobuf.Timestamp
-	17, // 15: calferry.v1.TokenReply.expires_at:type_name -> google.protobuf.Timestamp
-	5,  // 16: calferry.v1.TokenReply.error:type_name -> calferry.v1.TokenError
-	17, // [17:17] is the sub-list for method output_type
-	17, // [17:17] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	17, // 3: calferry.v1.Subscription.interval:type_name -> google.protobuf.Duration
+	18, // 4: calferry.v1.Subscription.created_at:type_name -> google.protobuf.Timestamp
+	18, // 5: calferry.v1.Subscription.updated_at:type_name -> google.protobuf.Timestamp
+	10, // 6: calferry.v1.Options.filters:type_name -> calferry.v1.Filter
+	9,  // 7: calferry.v1.Options.category_colors:type_name -> calferry.v1.CategoryColor
+	1,  // 8: calferry.v1.Filter.mode:type_name -> calferry.v1.FilterMode
+	2,  // 9: calferry.v1.Filter.match:type_name -> calferry.v1.FilterMatch
+	3,  // 10: calferry.v1.Account.kind:type_name -> calferry.v1.AccountKind
+	4,  // 11: calferry.v1.Account.state:type_name -> calferry.v1.AccountState
+	18, // 12: calferry.v1.Account.connected_at:type_name -> google.protobuf.Timestamp
+	18, // 13: calferry.v1.Account.grant_ends_at:type_name -> google.protobuf.Timestamp
+	12, // 14: calferry.v1.Account.calendar_intents:type_name -> calferry.v1.CalendarIntent
+	18, // 15: calferry.v1.CalendarIntent.at:type_name -> google.protobuf.Timestamp
+	18, // 16: calferry.v1.TokenReply.expires_at:type_name -> google.protobuf.Timestamp
+	5,  // 17: calferry.v1.TokenReply.error:type_name -> calferry.v1.TokenError
+	18, // [18:18] is the sub-list for method output_type
+	18, // [18:18] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_calferry_v1_registry_proto_init() }
@@ -1502,7 +1602,7 @@ func file_calferry_v1_registry_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_calferry_v1_registry_proto_rawDesc), len(file_calferry_v1_registry_proto_rawDesc)),
 			NumEnums:      6,
-			NumMessages:   9,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
