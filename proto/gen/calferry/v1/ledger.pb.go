@@ -1024,6 +1024,11 @@ type Entry struct {
 	KeyHash []byte `protobuf:"bytes,19,opt,name=key_hash,json=keyHash,proto3" json:"key_hash,omitempty"`
 	// The same of its master, for a rebuilt override.
 	MasterKeyHash []byte `protobuf:"bytes,20,opt,name=master_key_hash,json=masterKeyHash,proto3" json:"master_key_hash,omitempty"`
+	// Hash of the rule (see event.Body.RuleHash) that Google refused of this series: it is written out as dates for as
+	// long as its rule is that one.
+	RefusedRule []byte `protobuf:"bytes,21,opt,name=refused_rule,json=refusedRule,proto3" json:"refused_rule,omitempty"`
+	// The sync in which it was refused; a later one writes the dates.
+	RefusedSync   uint64 `protobuf:"varint,22,opt,name=refused_sync,json=refusedSync,proto3" json:"refused_sync,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1198,6 +1203,20 @@ func (x *Entry) GetMasterKeyHash() []byte {
 	return nil
 }
 
+func (x *Entry) GetRefusedRule() []byte {
+	if x != nil {
+		return x.RefusedRule
+	}
+	return nil
+}
+
+func (x *Entry) GetRefusedSync() uint64 {
+	if x != nil {
+		return x.RefusedSync
+	}
+	return 0
+}
+
 var File_calferry_v1_ledger_proto protoreflect.FileDescriptor
 
 const file_calferry_v1_ledger_proto_rawDesc = "" +
@@ -1273,7 +1292,7 @@ const file_calferry_v1_ledger_proto_rawDesc = "" +
 	"\fuser_deleted\x18\v \x01(\rR\vuserDeleted\"N\n" +
 	"\x04Page\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12,\n" +
-	"\aentries\x18\x02 \x03(\v2\x12.calferry.v1.EntryR\aentries\"\xd3\x05\n" +
+	"\aentries\x18\x02 \x03(\v2\x12.calferry.v1.EntryR\aentries\"\x99\x06\n" +
 	"\x05Entry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12-\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x17.calferry.v1.EntryStateR\x05state\x12!\n" +
@@ -1297,7 +1316,9 @@ const file_calferry_v1_ledger_proto_rawDesc = "" +
 	"written_at\x18\x11 \x01(\v2\x1a.google.protobuf.TimestampR\twrittenAt\x12\x1a\n" +
 	"\bpersonal\x18\x12 \x01(\fR\bpersonal\x12\x19\n" +
 	"\bkey_hash\x18\x13 \x01(\fR\akeyHash\x12&\n" +
-	"\x0fmaster_key_hash\x18\x14 \x01(\fR\rmasterKeyHash*L\n" +
+	"\x0fmaster_key_hash\x18\x14 \x01(\fR\rmasterKeyHash\x12!\n" +
+	"\frefused_rule\x18\x15 \x01(\fR\vrefusedRule\x12!\n" +
+	"\frefused_sync\x18\x16 \x01(\x04R\vrefusedSync*L\n" +
 	"\bIdentity\x12\x18\n" +
 	"\x14IDENTITY_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fIDENTITY_UID\x10\x01\x12\x14\n" +
