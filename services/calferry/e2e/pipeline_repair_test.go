@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/calferry/calferry/pkg/gcal"
 	"github.com/calferry/calferry/pkg/gcalsim"
 	"github.com/calferry/calferry/pkg/plan"
+	"github.com/calferry/calferry/pkg/registry"
 	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
 	"github.com/calferry/calferry/services/calferry/internal/stack"
 )
@@ -48,11 +50,21 @@ func (r *pipelineRig) unread() string {
 // wrote notes in the record that Google holds events of the subscription.
 func (r *pipelineRig) wrote(id string) {
 	r.t.Helper()
-	record, err := r.stack.Registry.Subscription(r.t.Context(), id)
-	require.NoError(r.t, err)
-	if !record.Value.GetWrote() {
-		record.Value.Wrote = true
-		require.NoError(r.t, r.stack.Registry.PutSubscription(r.t.Context(), record))
+	r.edit(id, func(s *calferryv1.Subscription) { s.Wrote = true })
+}
+
+// edit changes the record of a subscription, whoever else writes it.
+func (r *pipelineRig) edit(id string, change func(*calferryv1.Subscription)) {
+	r.t.Helper()
+	for {
+		record, err := r.stack.Registry.Subscription(r.t.Context(), id)
+		require.NoError(r.t, err)
+		change(record.Value)
+		err = r.stack.Registry.PutSubscription(r.t.Context(), record)
+		if !errors.Is(err, registry.ErrConflict) {
+			require.NoError(r.t, err)
+			return
+		}
 	}
 }
 
@@ -173,10 +185,7 @@ func TestPipelineRepairOfALostLedger(t *testing.T) {
 	require.Equal(t, "Dentist", r.sim.Event(pipelineCalendar, own).Summary)
 
 	change("Mine again")
-	record, err := r.stack.Registry.Subscription(t.Context(), id)
-	require.NoError(t, err)
-	record.Value.Options = &calferryv1.Options{FeedWins: true}
-	require.NoError(t, r.stack.Registry.PutSubscription(t.Context(), record))
+	r.edit(id, func(s *calferryv1.Subscription) { s.Options = &calferryv1.Options{FeedWins: true} })
 	require.NoError(t, r.stack.Ledger.Drop(t.Context(), id))
 	requests, began = r.mark(), time.Now()
 	r.syncNow(id)
