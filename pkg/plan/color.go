@@ -1,9 +1,13 @@
 package plan
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/calferry/calferry/pkg/ical"
+	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
 )
 
 // eventColors are Google's event colours 1 to 11, as its API lists them.
@@ -42,6 +46,31 @@ var cssTable = sync.OnceValue(func() map[string]int {
 	}
 	return table
 })
+
+// color is the event's colour: what a person chose before what the feed says, and of that the nearer choice first,
+// which is the one of a category.
+func (m *mapper) color(c *ical.Component) string {
+	if len(m.categoryColors) > 0 {
+		for category := range eachCategory(c) {
+			if id := m.categoryColors[categoryKey(category)]; id != "" {
+				return id
+			}
+		}
+	}
+	return cmp.Or(m.options.GetColorId(), nearestColor(c.Value("COLOR")))
+}
+
+// colorsByCategory leaves out what Google would refuse.
+func colorsByCategory(list []*calferryv1.CategoryColor) map[string]string {
+	colors := make(map[string]string, len(list))
+	for _, one := range list {
+		category := categoryKey(one.GetCategory())
+		if category != "" && colors[category] == "" && checkColor(one.GetColorId(), false) == nil {
+			colors[category] = one.GetColorId()
+		}
+	}
+	return colors
+}
 
 // nearestColor is the id of Google's event colour next to a CSS colour name, "" for anything else.
 func nearestColor(name string) string {

@@ -56,12 +56,15 @@ func Desired(feed io.Reader, s Settings) (*Plan, error) {
 
 // mapper makes one plan.
 type mapper struct {
-	settings     Settings
-	options      *calferryv1.Options
-	filter       filter
-	calendarZone *time.Location
-	limit        int
-	horizon      time.Duration
+	settings Settings
+	options  *calferryv1.Options
+	filter   filter
+	noise    noise
+	// categoryColors are by categoryKey.
+	categoryColors map[string]string
+	calendarZone   *time.Location
+	limit          int
+	horizon        time.Duration
 
 	zones       *ical.Zones
 	definitions []*ical.Component
@@ -107,8 +110,7 @@ func newMapper(s Settings) *mapper {
 		floatings: map[*ical.Calendar]*time.Location{}, left: &effort{days: planEffort},
 		plan: &Plan{}, keys: map[string]int{}, noted: map[noteID]bool{}, zoneUses: map[ZoneUse]bool{},
 	}
-	days := cmp.Or(s.HorizonDays, int(s.Options.GetHorizonDays()), defaultHorizonDays)
-	m.horizon = time.Duration(days) * day
+	m.horizon = s.horizon()
 	m.calendarZone = ical.NewZones().Name(s.CalendarZone)
 	if m.calendarZone == nil {
 		m.calendarZone = time.UTC
@@ -120,6 +122,8 @@ func newMapper(s Settings) *mapper {
 		}
 	}
 	m.filter = newFilter(s.Options.GetFilters(), m)
+	m.noise = newNoises(s.Options.GetNoise(), m)
+	m.categoryColors = colorsByCategory(s.Options.GetCategoryColors())
 	return m
 }
 

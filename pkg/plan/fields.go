@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"iter"
 	"math"
 	"net/url"
 	"slices"
@@ -24,7 +25,7 @@ func (m *mapper) body(src *source, start, end moment) event.Body {
 	c := src.component
 	body := event.Body{
 		Summary: m.title(c), Start: start.time(), End: end.time(), Status: "confirmed",
-		Transparency: m.transparency(c, start.allDay), Visibility: m.visibility(c), ColorID: cmp.Or(m.options.GetColorId(), nearestColor(c.Value("COLOR"))),
+		Transparency: m.transparency(c, start.allDay), Visibility: m.visibility(c), ColorID: m.color(c),
 		Reminders: m.reminders(src, start, end), Categories: categories(c),
 	}
 	if strings.EqualFold(c.Value("STATUS"), "TENTATIVE") {
@@ -37,7 +38,7 @@ func (m *mapper) body(src *source, start, end moment) event.Body {
 		body.Location = ""
 	}
 	if !m.options.GetStripDescription() {
-		body.Description = description(c, append(extra, attachments(c)...))
+		body.Description = m.description(c, append(extra, attachments(c)...))
 	}
 	return body
 }
@@ -87,25 +88,33 @@ func (m *mapper) visibility(c *ical.Component) string {
 func categories(c *ical.Component) []string {
 	var list []string
 	size := 0
-	for i := range c.Properties {
-		if c.Properties[i].Name != "CATEGORIES" {
+	for category := range eachCategory(c) {
+		if slices.Contains(list, category) {
 			continue
 		}
-		for _, item := range splitList(c.Properties[i].Value) {
-			category := text(item, maxCategories)
-			// Quotes and a comma each, in the property's JSON.
-			size += len(category) + 3
-			if category == "" || slices.Contains(list, category) {
-				size -= len(category) + 3
-				continue
-			}
-			if size > maxCategories {
-				return list
-			}
-			list = append(list, category)
+		// Quotes and a comma each, in the property's JSON.
+		if size += len(category) + 3; size > maxCategories {
+			return list
 		}
+		list = append(list, category)
 	}
 	return list
+}
+
+// eachCategory goes through the values of all CATEGORIES lines, in the feed's order.
+func eachCategory(c *ical.Component) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range c.Properties {
+			if c.Properties[i].Name != "CATEGORIES" {
+				continue
+			}
+			for _, item := range splitList(c.Properties[i].Value) {
+				if category := text(item, maxCategories); category != "" && !yield(category) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // link is the page of an event; a URL that Google does not take as a link becomes a line of text.

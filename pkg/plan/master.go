@@ -77,7 +77,16 @@ func (m *mapper) times(src *source, recurring bool) (start, end moment, ok bool)
 		m.warn(src, "end-before-start", "the event ends before it starts; it is taken to end at its start")
 		end = start
 	}
-	return start, end, true
+	return start, m.lengthen(start, end), true
+}
+
+// lengthen gives an event without length what the options want such a one to last.
+func (m *mapper) lengthen(start, end moment) moment {
+	if minutes := m.options.GetZeroLengthMinutes(); minutes > 0 && end.at.Equal(start.at) {
+		end.at = end.at.Add(time.Duration(minutes) * time.Minute)
+		end.wall = wallOf(end.at, end.zone)
+	}
+	return end
 }
 
 // wholeDays are the days of an event that Microsoft calls all-day although it has times: those at which

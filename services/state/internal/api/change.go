@@ -91,7 +91,7 @@ func (s *Service) calendar(ctx context.Context, in *calferryv1.CreateSubscriptio
 	id := cmp.Or(strings.TrimSpace(in.GetCalendarId()), "primary")
 	zone := in.GetCalendarTimeZone()
 	if zone != "" {
-		if _, err := time.LoadLocation(zone); err != nil || zone == "Local" {
+		if !isZone(zone) {
 			return Calendar{}, invalid("calendar_time_zone %q is not an IANA zone such as Europe/Vienna; leave it empty to ask Google", zone)
 		}
 		if id != "primary" {

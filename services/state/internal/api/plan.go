@@ -78,7 +78,7 @@ func (s *Service) preview(ctx context.Context, in *calferryv1.PlanSubscriptionRe
 	if err := checkOptions(in.GetOptions()); err != nil {
 		return nil, err
 	}
-	if zone := in.GetCalendarTimeZone(); checkZone(zone) != nil {
+	if zone := in.GetCalendarTimeZone(); zone != "" && !isZone(zone) {
 		return nil, invalid("calendar_time_zone %q is not an IANA zone such as Europe/Vienna", zone)
 	}
 	p := &preview{settings: plan.Settings{CalendarZone: in.GetCalendarTimeZone(), Now: s.Now(), Options: in.GetOptions()}}
