@@ -28,3 +28,21 @@ func (b *Body) ScheduleHash() []byte {
 	}
 	return hash.Sum(nil)
 }
+
+// RuleHash is the SHA-256 of the rule alone, without start, zone and dates; nil when the body has none. It tells
+// whether a rule that Google refused is still the rule of the event.
+func (b *Body) RuleHash() []byte {
+	hash := sha256.New()
+	found := false
+	for _, line := range b.Recurrence {
+		if strings.HasPrefix(line, "RRULE") {
+			found = true
+			hash.Write([]byte(line))
+			hash.Write([]byte{0})
+		}
+	}
+	if !found {
+		return nil
+	}
+	return hash.Sum(nil)
+}

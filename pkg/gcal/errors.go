@@ -1,9 +1,13 @@
 package gcal
 
 import (
+	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
+
+	"google.golang.org/api/googleapi"
 
 	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
 )
@@ -126,3 +130,16 @@ func (e *Error) Error() string {
 }
 
 func (e *Error) Unwrap() error { return e.err }
+
+// NamesRecurrence reports whether Google refused the event for its recurrence: "Invalid recurrence rule.", or an
+// invalid value whose place is "recurrence".
+func (e *Error) NamesRecurrence() bool {
+	if e.Class != EventRefused || e.Status != http.StatusBadRequest {
+		return false
+	}
+	said := e.Message
+	if answer, ok := errors.AsType[*googleapi.Error](e.err); ok {
+		said += answer.Body
+	}
+	return strings.Contains(strings.ToLower(said), "recurrence")
+}

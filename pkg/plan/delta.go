@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"time"
+
 	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
 )
 
@@ -65,6 +67,10 @@ type Delta struct {
 	// Reissue is the evidence after this plan; Identity is what the next plan should use.
 	Reissue  *calferryv1.ReissueEvidence
 	Identity calferryv1.Identity
+	// Notes say which series are written otherwise than the plan has them, because Google refused their rules.
+	Notes []Note
+	// RefreshAt is Plan.RefreshAt, or the earlier moment at which such a series must be written out anew.
+	RefreshAt time.Time
 	// Titles are the clear titles of Changes and, where known, of nothing else, by key.
 	Titles map[string]string
 }

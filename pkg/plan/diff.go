@@ -18,9 +18,16 @@ import (
 // OP_UPSERT of the values that the series gives its instance, unless it is past. A master that is deleted
 // takes its overrides along: they have no Change of their own.
 //
+// A series whose rule Google refused, by what v knows, is written out as dates for as long as its rule is that one.
+//
 // v is not changed. The Changes share nothing with p.
 func Diff(p *Plan, v View, s Settings) *Delta {
+	var notes []Note
+	if p.Action != Reject {
+		p, notes = withoutRefused(p, v, s)
+	}
 	d := newDiffer(p, v, s)
+	d.delta.Notes, d.delta.RefreshAt = notes, p.RefreshAt
 	if p.Action == Reject {
 		d.delta.Held = v.Held
 		return d.delta

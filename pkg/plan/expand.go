@@ -42,19 +42,56 @@ func windows(now time.Time, horizon time.Duration, shorten bool) []window {
 	return all
 }
 
-// expand writes rules out as dates: all of them if they end and are few, else those of a window.
+// expansion is what rules come to as dates.
+type expansion struct {
+	dates []time.Time
+	// until is where the dates end although the rules go on, and renew when they are to be listed anew; both zero
+	// when the dates are all that there are.
+	until, renew time.Time
+}
+
+// expansionOf lists the instances of sets, which share their start: all of them if they end and are few, else those
+// of a window around now, or around the start of what is yet to begin. Not ok when there are too many, or finding
+// them takes too much.
+func expansionOf(sets []*series, base *series, now time.Time, horizon time.Duration, left *effort) (e expansion, ok bool) {
+	ends, minutes := true, false
+	for _, set := range sets {
+		ends = ends && (set.rule.count > 0 || !set.rule.until.IsZero())
+		minutes = minutes || set.rule.freq == "MINUTELY" || set.rule.freq == "SECONDLY"
+	}
+	if ends {
+		if e.dates, ok = datesOf(sets, base.start, time.Time{}, left); ok {
+			return e, true
+		}
+	}
+	if minutes {
+		horizon = min(horizon, fineHorizon)
+	}
+	if start := base.instant(base.start); start.After(now) {
+		now = start
+	}
+	for _, w := range windows(now, horizon, !minutes) {
+		from := base.wall(w.from)
+		if from.Before(base.start) {
+			from = base.start
+		}
+		if e.dates, ok = datesOf(sets, from, base.wall(w.to), left); ok {
+			e.until, e.renew = w.to, w.renew
+			return e, true
+		}
+	}
+	return e, false
+}
+
+// expand writes rules out as dates.
 func (m *mapper) expand(made *master, base *series, rules, without []*rule) bool {
 	if made.start.allDay {
 		rules = wholeDays(rules)
 	}
-	ends, minutes := true, false
 	made.sets = nil
 	for _, r := range rules {
-		r = m.oneEnd(r, base)
-		ends = ends && (r.count > 0 || !r.until.IsZero())
-		minutes = minutes || r.freq == "MINUTELY" || r.freq == "SECONDLY"
 		set := *base
-		set.rule, set.rdates = r, nil
+		set.rule, set.rdates = m.oneEnd(r, base), nil
 		made.sets = append(made.sets, &set)
 	}
 	own := *base
@@ -62,34 +99,15 @@ func (m *mapper) expand(made *master, base *series, rules, without []*rule) bool
 	own.rdates = slices.Clone(base.rdates)
 	made.series = &own
 
-	dates, ok := []time.Time(nil), false
-	if ends {
-		dates, ok = m.dates(made.sets, base.start, time.Time{})
-	}
-	if !ok {
-		horizon := m.horizon
-		if minutes {
-			horizon = min(horizon, fineHorizon)
-		}
-		now := m.settings.Now
-		if made.start.at.After(now) {
-			now = made.start.at
-		}
-		for _, w := range windows(now, horizon, !minutes) {
-			from := base.wall(w.from)
-			if from.Before(base.start) {
-				from = base.start
-			}
-			if dates, ok = m.dates(made.sets, from, base.wall(w.to)); ok {
-				made.expandedUntil = w.to
-				m.refreshAt(w.renew)
-				break
-			}
-		}
-	}
+	listed, ok := expansionOf(made.sets, base, m.settings.Now, m.horizon, m.left)
 	if !ok {
 		made.series, made.sets = nil, nil
 		return false
+	}
+	dates := listed.dates
+	if !listed.renew.IsZero() {
+		made.expandedUntil = listed.until
+		m.plan.refreshBy(listed.renew)
 	}
 	for _, r := range without {
 		set := *base
@@ -137,12 +155,12 @@ func wholeDays(rules []*rule) []*rule {
 	return kept
 }
 
-// dates are the instances of all sets from a wall clock on, up to another if it is not zero. Not ok when
+// datesOf are the instances of all sets from a wall clock on, up to another if it is not zero. Not ok when
 // there are too many, or finding them takes too much.
-func (m *mapper) dates(sets []*series, from, to time.Time) (dates []time.Time, ok bool) {
+func datesOf(sets []*series, from, to time.Time, left *effort) (dates []time.Time, ok bool) {
 	for _, set := range sets {
 		found := 0
-		for at := range set.ruled(from, m.left) {
+		for at := range set.ruled(from, left) {
 			if !to.IsZero() && at.After(to) {
 				break
 			}
@@ -151,7 +169,7 @@ func (m *mapper) dates(sets []*series, from, to time.Time) (dates []time.Time, o
 			}
 			dates = append(dates, at)
 		}
-		if m.left.spent() || set.tooFine() {
+		if left.spent() || set.tooFine() {
 			return nil, false
 		}
 	}
@@ -169,9 +187,10 @@ func (s *series) tooFine() bool {
 	return r.foreign()
 }
 
-func (m *mapper) refreshAt(at time.Time) {
-	if m.plan.RefreshAt.IsZero() || at.Before(m.plan.RefreshAt) {
-		m.plan.RefreshAt = at
+// refreshBy brings RefreshAt forward.
+func (p *Plan) refreshBy(at time.Time) {
+	if p.RefreshAt.IsZero() || at.Before(p.RefreshAt) {
+		p.RefreshAt = at
 	}
 }
 

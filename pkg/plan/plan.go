@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"time"
 
 	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
@@ -36,6 +37,11 @@ const (
 	defaultMaxEvents   = 50_000
 	day                = 24 * time.Hour
 )
+
+// horizon is how far rules are written out.
+func (s Settings) horizon() time.Duration {
+	return time.Duration(cmp.Or(s.HorizonDays, int(s.Options.GetHorizonDays()), defaultHorizonDays)) * day
+}
 
 // Action is what a feed allows.
 type Action string

@@ -284,15 +284,21 @@ const (
 	maxRecurrence = 60_000
 )
 
-// limitDates keeps the recurrence within Google's size: what is long past goes first. The limit moves
-// once a year, so that it does not change the event every day.
+// limitDates keeps the recurrence of a series within Google's size.
 func (m *mapper) limitDates(made *master) {
-	s := made.series
+	if made.series.limit(m.settings.Now) {
+		m.warn(made.src, "too-many-dates", "the series lists more dates than Google takes; those long past, or far off, are left out")
+	}
+}
+
+// limit cuts dates that are too many for Google, and reports whether there were such: what is long past goes first.
+// The limit moves once a year, so that it does not change the event every day.
+func (s *series) limit(now time.Time) bool {
 	size := func() int { return 17 * (len(s.exdates) + len(s.rdates)) }
 	if len(s.exdates) <= maxExclusions && size() <= maxRecurrence {
-		return
+		return false
 	}
-	old := time.Date(m.settings.Now.Year()-1, 1, 1, 0, 0, 0, 0, time.UTC)
+	old := time.Date(now.Year()-1, 1, 1, 0, 0, 0, 0, time.UTC)
 	before := func(at time.Time) bool { return at.Before(old) }
 	s.exdates = slices.DeleteFunc(s.exdates, before)
 	if size() > maxRecurrence {
@@ -301,5 +307,5 @@ func (m *mapper) limitDates(made *master) {
 		s.exdates = s.exdates[:min(len(s.exdates), most)]
 		s.rdates = s.rdates[:min(len(s.rdates), most)]
 	}
-	m.warn(made.src, "too-many-dates", "the series lists more dates than Google takes; those long past, or far off, are left out")
+	return true
 }

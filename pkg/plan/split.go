@@ -136,7 +136,7 @@ func (m *mapper) rest(s *series, at time.Time, start moment) *series {
 	if days := int(start.wall.Truncate(day).Sub(at.Truncate(day)) / day); days != 0 && !r.moveDays(days) {
 		// The rule names days that the new start is not on: write the dates out.
 		whole := *s
-		if dates, ok := m.dates([]*series{&whole}, at, wallOf(m.settings.Now.Add(m.horizon), s.zone)); ok {
+		if dates, ok := datesOf([]*series{&whole}, at, wallOf(m.settings.Now.Add(m.horizon), s.zone), m.left); ok {
 			for _, wall := range dates {
 				if wall.After(at) {
 					later.rdates = append(later.rdates, wall.Add(shift))
