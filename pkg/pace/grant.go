@@ -82,6 +82,9 @@ type Grant struct {
 	Probe bool
 	// Pace of the calendar in writes per second.
 	Pace float64
+	// Following is the time until the lane's next write may leave, where user or project let it wait for longer than 2 s:
+	// a turn that does not want to wait for that need not ask. 0 where that is not known.
+	Following time.Duration
 
 	token string
 }

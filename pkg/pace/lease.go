@@ -60,6 +60,7 @@ func (l *Lease) Reserve(ctx context.Context, request Request) (Grant, error) {
 		Scope:       Scope(answer.text(2)),
 		Concurrency: int(answer.number(3)),
 		Pace:        answer.pace(4),
+		Following:   answer.duration(6),
 		token:       answer.text(5),
 	}
 	if answer.err != nil {

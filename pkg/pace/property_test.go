@@ -104,7 +104,10 @@ func (w *world) anyLease(r *rapid.T) *Lease {
 
 func (w *world) reserveAny(r *rapid.T) {
 	l := w.anyLease(r)
-	request := Request{Units: rapid.SampledFrom([]int{Unit, PatchUnits}).Draw(r, "units"), Create: rapid.Bool().Draw(r, "create")}
+	request := Request{
+		Units: rapid.SampledFrom([]int{Unit, PatchUnits}).Draw(r, "units"), Create: rapid.Bool().Draw(r, "create"),
+		Left: rapid.SampledFrom([]int{1, 6, 1000}).Draw(r, "left"),
+	}
 	g, err := l.Reserve(w.t.Context(), request)
 	if !w.took(l, err) {
 		return
@@ -138,6 +141,12 @@ func (w *world) checkGrant(r *rapid.T, l *Lease, g Grant, request Request) {
 	}
 	require.Equal(r, probes, g.Probe)
 	w.sent = append(w.sent, s)
+	if g.Following > 0 {
+		require.Greater(r, g.Following, 2*time.Second)
+		again, err := l.Reserve(w.t.Context(), request)
+		require.NoError(r, err)
+		require.Equal(r, Later, again.Verb, "a turn that trusts what it was told would have missed a send time")
+	}
 }
 
 func (w *world) reportAny(r *rapid.T) {

@@ -74,14 +74,56 @@ func TestAFewWritesPassMany(t *testing.T) {
 			l := b.acquire(lane(n), fmt.Sprint("turn", n), "sub")
 			return b.reserve(l, Request{Left: left}).Wait
 		}
-		for n := range 10 {
-			require.Equal(t, time.Duration(n)*time.Second, waits(n, 1000))
+		for n, seconds := range []int{0, 1, 2, 4, 5, 6, 7, 8, 9, 10} { // the third has its second one at 3 s
+			require.Equal(t, time.Duration(seconds)*time.Second, waits(n, 1000))
 		}
-		require.Equal(t, 10*time.Second, waits(10, 7), "no credit is used up, and none is given")
+		require.Equal(t, 11*time.Second, waits(10, 7), "no credit is used up, and none is given")
 		require.Zero(t, waits(11, 6))
 		require.Zero(t, waits(12, 1))
-		require.Equal(t, 13*time.Second, waits(13, 7), "who passes is charged all the same")
+		require.Equal(t, 14*time.Second, waits(13, 7), "who passes is charged all the same")
 	})
+}
+
+// TestTheFollowingWriteIsBookedWhereItIsFarAway: user and project let a lane's next write wait for longer than 2 s. The grant
+// says so, and the next turn has that send time.
+func TestTheFollowingWriteIsBookedWhereItIsFarAway(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		scope Scope
+		cfg   Config
+	}{
+		{ScopeUser, Config{UserUnitsPerMinute: 60, Share: 1}},
+		{ScopeProject, Config{ProjectUnitsPerMinute: 60, Share: 1}},
+	} {
+		t.Run(string(test.scope), func(t *testing.T) {
+			t.Parallel()
+			pacetest.Each(t, func(t *testing.T, server *pacetest.Server) {
+				b := newBench(t, server, test.cfg)
+				many := Request{Left: 1000, Units: PatchUnits}
+				l := b.acquire(lane(1), "turn1", "sub")
+				require.Equal(t, 3*time.Second, b.reserve(l, many).Following)
+				require.Equal(t, 6*time.Second, b.reserve(b.acquire(lane(2), "turn2", "sub"), many).Wait, "three units after that")
+				held := b.reserve(l, many)
+				require.Equal(t, Later, held.Verb)
+				require.Equal(t, test.scope, held.Scope)
+				require.Equal(t, 3*time.Second, held.Wait)
+
+				require.NoError(t, free(t.Context(), l, false))
+				b.advance(held.Wait)
+				next := b.reserve(b.acquire(lane(1), "turn3", "sub"), many)
+				require.Equal(t, Go, next.Verb)
+				require.Zero(t, next.Wait)
+				require.Equal(t, 6*time.Second, next.Following)
+
+				for _, left := range []int{1, 6} {
+					last := b.reserve(b.acquire(lane(10+left), fmt.Sprint("turn", left), "sub"), Request{Left: left})
+					require.Equal(t, Go, last.Verb)
+					require.Zero(t, last.Following, "nothing follows, or it may pass the others")
+				}
+				require.Equal(t, 11*time.Second, b.reserve(b.acquire(lane(20), "turn20", "sub"), many).Wait, "they were charged for themselves only")
+			})
+		})
+	}
 }
 
 func TestAHeldSlotIsKeptAndPaidInFull(t *testing.T) {

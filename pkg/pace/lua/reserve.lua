@@ -7,7 +7,11 @@
 --       8 begin of the Pacific day, us  9 begin of the next one, us
 --       10 requests of the project's day after which this one waits for the next day, 0 for none
 --       11 writes that the lane has left, this one included
--- returns {'go' | 'later', us to wait, scope, concurrency, pace, token} | {'lost'}; lost changes nothing
+-- returns {'go' | 'later', us to wait, scope, concurrency, pace, token, us until the write after this one} | {'lost'};
+-- lost changes nothing
+--
+-- The last is set where user or project have no send time soon for the lane's next write: that is booked at once, so that
+-- the turn need not ask in order to be sent away.
 --
 -- scope says what holds a "later" back: calendar, user, project, usage, day, or probe while
 -- somebody's probe is out. token goes back to report: the moment of the grant, then a letter for each gate
@@ -22,13 +26,17 @@ lane.lease = now + tonumber(ARGV[2])
 local probes = ''
 local changed = {} -- records of levels, by key; written once, with the answer
 
-local function answer(verb, at, scope)
+local function answer(verb, at, scope, following)
   write(KEYS[1], LANE, lane)
   for key, record in pairs(changed) do write(key, LEVEL, record) end
   local parallel = max(1, min(4, math.ceil(0.3e-6 * lane.pace)))
   if lane.closed > 0 then parallel = 1 end
-  return {verb, int(max(0, at - now)), scope, int(parallel), int(lane.pace), int(now) .. probes}
+  return {verb, int(max(0, at - now)), scope, int(parallel), int(lane.pace), int(now) .. probes,
+    int(following and following - now or 0)}
 end
+
+-- small tells whether a write may pass the others, when so many are left, that one included.
+local function small(remaining) return lane.fresh < 4 and lane.fresh + remaining <= SMALL end
 
 -- The usage limit comes first: a create that must wait takes no slot and no probe from the others.
 local usage
@@ -83,7 +91,7 @@ local function level(key, slot, charged, letter, per_unit)
     l.tat = free + units * per_unit
     -- Express: the first writes of a lane that had no work, and has only a few now, pass the backlog of the others, on a
     -- credit of a fifth of the pace and a burst of six. They are charged all the same.
-    if free > now and lane.fresh < 4 and lane.fresh + left <= SMALL then
+    if free > now and small(left) then
       local credit = max(l.express, now - 30 * per_unit) + 5 * units * per_unit
       if credit <= now then free, l.express = now, credit end
     end
@@ -140,4 +148,17 @@ else
   lane.tat, lane.paced = max(lane.tat, at) + spacing, 0
 end
 lane.last = at
-return answer('go', at, '')
+
+-- The write after this one is taken to cost as much.
+local following
+if left > 1 and not small(left - 1) then
+  for i, l in ipairs({user, project}) do
+    local slot, charged, per_unit = unpack(({{'uslot', 'uunits', tonumber(ARGV[5])}, {'pslot', 'punits', tonumber(ARGV[6])}})[i])
+    if l.closed == 0 and l.tat > now + AHEAD then
+      following, lane[slot], lane[charged] = l.tat, l.tat, units
+      l.tat = l.tat + units * per_unit
+      break
+    end
+  end
+end
+return answer('go', at, '', following)

@@ -130,6 +130,7 @@ type sim struct {
 	throttles int           // seen by this turn
 	asleep    bool          // a reserve is due
 	ending    bool          // no new request in this turn
+	following time.Duration // moment before which the lane's next write cannot leave, as far as told
 	resume    time.Duration // moment the ChangeSet comes again, 0 for at once
 }
 
@@ -151,7 +152,7 @@ func (s *sim) turn() {
 		return
 	}
 	s.lease, s.began, s.granted, s.throttles, s.parallel = lease, s.now, 0, 0, 1
-	s.ending, s.resume = false, 0
+	s.ending, s.resume, s.following = false, 0, 0
 	s.work()
 }
 
@@ -170,12 +171,17 @@ func (s *sim) work() {
 		if s.underWay >= s.parallel {
 			return
 		}
+		if s.following-s.now > sleepAtMost {
+			s.ending, s.resume = true, s.following
+			continue
+		}
 		grant, ok := s.reserve()
 		if !ok {
 			return
 		}
 		s.parallel = grant.Concurrency
 		if grant.Verb == pace.Go {
+			s.following = s.now + grant.Following
 			s.remaining--
 			s.granted++
 			s.underWay++

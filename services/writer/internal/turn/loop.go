@@ -26,6 +26,7 @@ type flow struct {
 	throttles   int // answers that said "later"
 	answered    int // answers that were no faults
 	retryAt     time.Time
+	followingAt time.Time   // before it the next write may not leave, as the last grant told
 	lost        bool        // the lease
 	gaveUp      *gcal.Error // the last fault of a key that was given up for this turn
 	// createsUntil: no event may be made before, because the account's usage limit is reached.
@@ -239,8 +240,12 @@ func (t *turn) left() int {
 	return int(t.remaining()+t.tally.leftOut) - t.inflight - len(t.unsaved)
 }
 
-// reserve asks when the key's next request may be sent.
+// reserve asks when the key's next request may be sent, unless that is known to be too far away.
 func (t *turn) reserve(w *work) error {
+	if wait := time.Until(t.followingAt); wait > t.w.cfg.Patience {
+		t.deferFor(wait)
+		return nil
+	}
 	call := w.Next(t.w.cfg.Now()).Call
 	grant, err := t.lease.Reserve(t.ctx, pace.Request{
 		Units: units(call.Verb), Create: call.Verb == job.Insert, Far: t.far(w), Left: t.left(),
@@ -259,6 +264,7 @@ func (t *turn) reserve(w *work) error {
 	switch {
 	case grant.Verb == pace.Go:
 		t.slot = &slot{work: w, call: call, grant: grant, at: now.Add(grant.Wait), throttles: t.throttles}
+		t.followingAt = now.Add(grant.Following)
 		return t.step(StepReserve, w.Change.GetKey())
 	case grant.Scope == pace.ScopeUsage && call.Verb == job.Insert:
 		t.createsUntil = now.Add(grant.Wait) // the others go on
@@ -267,9 +273,14 @@ func (t *turn) reserve(w *work) error {
 	case grant.Wait <= t.w.cfg.Patience:
 		t.retryAt = now.Add(grant.Wait)
 	default:
-		t.end(ending{verb: again, delay: grant.Wait, class: calferryv1.ErrorClass_ERROR_CLASS_THROTTLED, deferred: true})
+		t.deferFor(grant.Wait)
 	}
 	return nil
+}
+
+// deferFor ends the turn because its next request may not leave for so long.
+func (t *turn) deferFor(wait time.Duration) {
+	t.end(ending{verb: again, delay: wait, class: calferryv1.ErrorClass_ERROR_CLASS_THROTTLED, deferred: true})
 }
 
 // units is what a request costs at the user's quota.
