@@ -184,6 +184,21 @@ func TestFaultsByChanceAndByTurn(t *testing.T) {
 	require.Len(t, b.Requests(gcalsim.Match{Turn: "t1"}), 1)
 }
 
+func TestFaultsByRecurrence(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.Fail(gcalsim.Rule{Match: gcalsim.Match{Ops: []gcalsim.Op{gcalsim.OpWrite}, Recurrence: "FREQ=WEEKLY"}, Fault: gcalsim.FaultBackend})
+	for rule, fails := range map[string]bool{"RRULE:FREQ=DAILY;COUNT=2": false, "RRULE:FREQ=WEEKLY;COUNT=2": true, "": false} {
+		ev := timed("", 2, 9)
+		if rule != "" {
+			ev.Recurrence = []string{rule}
+		}
+		_, err := b.events.Insert(work, ev).Do()
+		require.Equal(t, fails, err != nil, rule)
+	}
+	require.Len(t, b.Requests(gcalsim.Match{Recurrence: "RRULE:"}), 2)
+}
+
 func TestTheTokenEndpointFailsOnRequest(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

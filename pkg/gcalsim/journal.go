@@ -3,6 +3,7 @@ package gcalsim
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -23,6 +24,8 @@ type Request struct {
 
 	Private map[string]string `json:"private,omitempty"` // private extended properties in the body
 	Turn    string            `json:"turn,omitempty"`    // the one named by Config.TurnProperty
+	// Recurrence are the lines in the body.
+	Recurrence []string `json:"recurrence,omitempty"`
 
 	Status    int    `json:"status"` // as sent, or as it would have been; 0 while in flight, or when nothing was decided
 	Reason    string `json:"reason,omitempty"`
@@ -216,6 +219,8 @@ type Match struct {
 	EventID  string `json:"event_id,omitempty"`
 	Account  string `json:"account,omitempty"` // known only for requests with a token
 	Turn     string `json:"turn,omitempty"`
+	// Recurrence is a part of a line of the recurrence in the body, such as "FREQ=WEEKLY".
+	Recurrence string `json:"recurrence,omitempty"`
 	// Where has the last word. It must not call the simulator.
 	Where func(Request) bool `json:"-"`
 }
@@ -223,6 +228,9 @@ type Match struct {
 func (m Match) matches(r *Request) bool {
 	if m.Calendar != "" && m.Calendar != r.Calendar || m.EventID != "" && m.EventID != r.EventID ||
 		m.Account != "" && m.Account != r.Account || m.Turn != "" && m.Turn != r.Turn {
+		return false
+	}
+	if m.Recurrence != "" && !slices.ContainsFunc(r.Recurrence, func(line string) bool { return strings.Contains(line, m.Recurrence) }) {
 		return false
 	}
 	if len(m.Ops) > 0 && !slices.ContainsFunc(m.Ops, func(op Op) bool {

@@ -105,6 +105,12 @@ func (s *Sim) describe(c *call) Request {
 		}
 	}
 	rec.Turn = rec.Private[s.cfg.TurnProperty]
+	lines, _ := c.json["recurrence"].([]any)
+	for _, line := range lines {
+		if text, ok := line.(string); ok {
+			rec.Recurrence = append(rec.Recurrence, text)
+		}
+	}
 	return rec
 }
 
