@@ -39,9 +39,15 @@ func (t *turn) describe(p *plan.Plan) {
 	r := t.report
 	r.Events, r.Skipped, r.Warnings = uint32(p.Read), uint32(p.Skipped), 0 //nolint:gosec // bounded by the size of a body
 	r.FeedAction = string(p.Action)
-	for _, n := range p.Notes {
+	t.tell(p.Notes)
+	t.metrics.events.Add(float64(p.Read))
+}
+
+// tell adds a plan's notes to the report.
+func (t *turn) tell(notes []plan.Note) {
+	for _, n := range notes {
 		if n.Kind != plan.NoteSkipped {
-			r.Warnings++
+			t.report.Warnings++
 		}
 		text := n.Text
 		if n.Line > 0 {
@@ -49,7 +55,6 @@ func (t *turn) describe(p *plan.Plan) {
 		}
 		t.note(text)
 	}
-	t.metrics.events.Add(float64(p.Read))
 }
 
 // count puts what a sync changes into report and metrics.
@@ -58,6 +63,7 @@ func (t *turn) count(head *ledger.Head, delta *plan.Delta) {
 	r.Sync, r.Cut = head.GetSync(), head.GetCut()
 	r.Creates, r.Updates, r.Deletes = uint32(delta.Creates), uint32(delta.Updates), uint32(delta.Deletes) //nolint:gosec // counts of events
 	r.Unchanged, r.Held = uint32(delta.Unchanged), uint32(len(delta.Held))                                //nolint:gosec // counts of events
+	t.tell(delta.Notes)
 	t.metrics.change("create", delta.Creates)
 	t.metrics.change("update", delta.Updates)
 	t.metrics.change("delete", delta.Deletes)

@@ -156,7 +156,7 @@ func (t *turn) publish(ctx context.Context, head *ledger.Head, pages *ledger.Pag
 	next.Cut = false
 	next.Removing = false
 	next.Validators, next.Basis = f.validators, f.basis
-	next.RefreshAt = timestamppb.New(refreshAt(f.plan, f.settings.Options, f.settings.Now))
+	next.RefreshAt = timestamppb.New(refreshAt(delta.RefreshAt, f.settings.Options, f.settings.Now))
 	next.Mapping = plan.MappingVersion
 	next.FeedInterval = nil
 	if f.plan.RefreshInterval > 0 {

@@ -62,14 +62,14 @@ func countingValidators(head *ledger.Head, basis []byte, retries uint32, now tim
 	return head.GetValidators()
 }
 
-// refreshAt is when the feed must be read whole though it did not change.
-func refreshAt(p *plan.Plan, options *calferryv1.Options, now time.Time) time.Time {
+// refreshAt is when the feed must be read whole though it did not change: at the latest at renew, when that is not zero.
+func refreshAt(renew time.Time, options *calferryv1.Options, now time.Time) time.Time {
 	at := now.Add(maxUnread)
 	if options.GetWindowPastDays() > 0 || options.GetWindowFutureDays() > 0 {
 		at = now.Add(maxUnreadWindow)
 	}
-	if !p.RefreshAt.IsZero() && p.RefreshAt.Before(at) {
-		at = p.RefreshAt
+	if !renew.IsZero() && renew.Before(at) {
+		at = renew
 	}
 	return at
 }

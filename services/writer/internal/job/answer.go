@@ -65,6 +65,8 @@ type Answer struct {
 	Duplicate bool
 	// Reason of a Refused, for people.
 	Reason string
+	// Recurrence: the Refused names the event's recurrence.
+	Recurrence bool
 }
 
 // Answer takes the answer to a call that Next asked for, received at the time now.

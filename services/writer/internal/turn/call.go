@@ -30,6 +30,9 @@ func (t *turn) send(s *slot) {
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(t.ctx), deadline)
 	req, err := t.request(s)
 	s.work.inflight = true
+	if s.work.faults.backoff == nil {
+		s.work.faults.went = t.went
+	}
 	t.inflight++
 	t.tally.delta.Requests++
 	if s.call.Verb.Writes() {
@@ -72,7 +75,16 @@ func (t *turn) onResult(r result) error {
 		}
 		t.report(r.slot.grant, outcome, pace.ScopeNone, 0)
 		t.answered++
+		if w.faults.backoff != nil {
+			t.shaky = true
+		}
+		if verb.Writes() && r.answer.Result == job.OK {
+			t.went++
+		}
 		w.faults = faults{}
+	}
+	if r.answer.Recurrence && t.refuseRule(w, r.answer.Reason) {
+		return t.step(StepAnswer, w.Change.GetKey())
 	}
 	w.Answer(r.slot.call, r.answer, r.when)
 	if w.Outcome() != nil {

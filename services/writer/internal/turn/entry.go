@@ -36,6 +36,9 @@ func (t *turn) record(w *work) {
 	case job.Live:
 		e.State = calferryv1.EntryState_ENTRY_STATE_LIVE
 		e.ContentHash, e.ScheduleHash, e.Personal = c.GetTargetHash(), c.GetScheduleHash(), personal(c)
+		if ruleHash(c) != nil {
+			e.RefusedRule, e.RefusedSync = nil, 0 // Google takes the rule that it has now
+		}
 	case job.Deleted:
 		e.State = calferryv1.EntryState_ENTRY_STATE_DELETED
 		e.ContentHash, e.ScheduleHash, e.Personal = nil, nil, nil

@@ -19,6 +19,8 @@ const (
 type faults struct {
 	backoff  retry.Backoff
 	answered int // of the turn, when the first fault came
+	went     int // of the turn's writes that went through, before the first of them was sent
+	broken   int // faults that were a broken server's
 }
 
 // fault plans the next try of a key, or gives it up for this turn. When nothing at all was answered since its first
@@ -29,15 +31,22 @@ func (t *turn) fault(r result) {
 		w.faults = faults{
 			backoff: retry.WithMaxDuration(faultSpan, retry.WithMaxRetries(faultRetries,
 				retry.WithFullJitter(retry.NewExponential(t.w.cfg.Pause)))),
-			answered: t.answered,
+			answered: t.answered, went: w.faults.went,
 		}
 	}
+	if broke(r) {
+		w.faults.broken++
+	}
+	t.shaky = t.shaky || !broke(r) || ruleHash(w.Change) == nil
 	pause, stop := w.faults.backoff.Next()
 	if pause = max(pause, r.failed.RetryAfter); !stop && pause <= faultSpan {
 		w.notBefore = time.Now().Add(pause)
 		return
 	}
 	w.gaveUp = true
+	if t.blames(w, r) && t.refuseRule(w, ruleFault(r)) {
+		return
+	}
 	t.gaveUp = r.failed
 	if t.answered == w.faults.answered {
 		t.end(ending{

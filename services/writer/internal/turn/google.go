@@ -143,7 +143,7 @@ func refusal(e *gcal.Error) job.Answer {
 	case gcal.Throttled, gcal.UsageLimited:
 		return job.Answer{Result: job.Throttled}
 	case gcal.EventRefused:
-		return job.Answer{Result: job.Refused, Reason: e.Message}
+		return job.Answer{Result: job.Refused, Reason: e.Message, Recurrence: e.NamesRecurrence()}
 	case gcal.Conflict:
 		return job.Answer{
 			Result: job.Conflict, Duplicate: e.Status == http.StatusConflict, Cancelled: e.Reason == gcal.ReasonCancelled,

@@ -26,6 +26,7 @@ type work struct {
 	notBefore time.Time // a retry is due then
 	faults    faults
 	gaveUp    bool          // no more in this turn
+	postponed bool          // no more in this sync: the next fetch has it written otherwise (see refuseRule)
 	wait      time.Duration // until a read proves something
 }
 
@@ -38,6 +39,10 @@ func (t *turn) plan() error {
 	intents := t.head.OpenIntents()
 	for _, c := range t.cs.GetChanges() {
 		entry, intent, master := t.entry(c), intents[c.GetKey()], t.byKey[c.GetMasterKey()]
+		if master != nil && master.postponed || t.refusedBefore(c, entry) {
+			t.postpone(t.add(c, entry, intent))
+			continue
+		}
 		rewritten := master != nil && master.Change.GetOp() == calferryv1.Op_OP_UPSERT && master.RewritesSchedule()
 		if intent == nil && job.Matches(c, entry, t.cs.GetFeedWins()) && !(rewritten && c.GetOp() == calferryv1.Op_OP_UPSERT) {
 			t.skip(c, entry)

@@ -1,7 +1,6 @@
 package turn_test
 
 import (
-	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -247,24 +246,6 @@ func TestAnOverrideWithoutEtagWaitsForALostPatch(t *testing.T) {
 	s.later(61 * time.Second)
 	r := s.runDone(body)
 	require.True(t, r.GetSettled())
-	s.converge()
-}
-
-func TestARefusedSeriesTakesItsOverridesAlong(t *testing.T) {
-	t.Parallel()
-	s := newSeries(t)
-	s.rule = "RRULE:FREQ=WEEKLY;COUNT=8;UNTIL=20300101T000000Z"
-	s.over[1] = "moved"
-	s.put("master")
-	r := s.runDone(s.sync())
-	require.True(t, r.GetSettled())
-	require.EqualValues(t, 2, r.GetCounts().GetQuarantined())
-	require.Equal(t, map[gcalsim.Op]int{gcalsim.OpInsert: 1}, s.requests())
-	require.Equal(t, []string{s.key, s.overrideKey(1)}, slices.Sorted(maps.Keys(s.feed)))
-	require.NotEmpty(t, s.entry(s.overrideKey(1)).GetReason())
-
-	s.rule = "RRULE:FREQ=WEEKLY;COUNT=8"
-	s.put("master")
 	s.converge()
 }
 

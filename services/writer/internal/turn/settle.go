@@ -43,7 +43,7 @@ func (t *turn) settle() error {
 		t.clear(h)
 		t.restore(h)
 		t.tally.write(h, t)
-		if complete && !t.cs.GetCut() && !t.orphans && len(h.GetIntents()) == 0 {
+		if complete && !t.cs.GetCut() && !t.orphans && t.postponed() == 0 && len(h.GetIntents()) == 0 {
 			h.Settled = h.GetSync()
 		}
 	}); err != nil || t.final.moved {
@@ -58,7 +58,7 @@ func (t *turn) settle() error {
 
 // conclude says how the turn ends, by what is left to do.
 func (t *turn) conclude() {
-	if t.remaining() == 0 {
+	if t.remaining() == t.postponed() {
 		t.final = ending{verb: done}
 		return
 	}
@@ -80,7 +80,7 @@ func (t *turn) prospects() (goOn bool, wait time.Duration) {
 	}
 	now := t.w.cfg.Now()
 	for _, w := range t.works {
-		if w.saved || w.decided {
+		if w.saved || w.decided || w.postponed {
 			continue
 		}
 		switch s := w.Next(now); {

@@ -49,6 +49,9 @@ type turn struct {
 	orphans    bool // overrides were forgotten that this ChangeSet does not write again
 
 	flow
+	// went counts the writes that went through; shaky says that a fault was no single rule's (see blames).
+	went    int
+	shaky   bool
 	results chan result
 
 	unsaved   []*work
