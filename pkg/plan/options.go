@@ -109,8 +109,11 @@ func checkZone(zone string) error {
 }
 
 func checkColor(id string, none bool) error {
-	if none && id == "" {
+	switch {
+	case none && id == "":
 		return nil
+	case id == "":
+		return fmt.Errorf("has no colour: choose 1 to %d", len(eventColors))
 	}
 	// "07" and "+7" are numbers, but no colours of Google's.
 	if n, err := strconv.Atoi(id); err != nil || n < 1 || n > len(eventColors) || id != itoa(n) {

@@ -104,6 +104,10 @@ func TestRefusedRequests(t *testing.T) {
 				Mode: calferryv1.FilterMode_FILTER_MODE_INCLUDE, Field: "summary", Match: calferryv1.FilterMatch_FILTER_MATCH_REGEX, Value: "(",
 			}}}
 		}, connect.CodeInvalidArgument, "filter 1"},
+		"bad noise": {func(q *calferryv1.CreateSubscriptionRequest) { q.Options = &calferryv1.Options{Noise: []string{"("}} }, connect.CodeInvalidArgument, "noise 1"},
+		"bad category colour": {func(q *calferryv1.CreateSubscriptionRequest) {
+			q.Options = &calferryv1.Options{CategoryColors: []*calferryv1.CategoryColor{{Category: "Exam", ColorId: "tomato"}}}
+		}, connect.CodeInvalidArgument, "choose 1 to 11"},
 		"unknown calendar": {func(q *calferryv1.CreateSubscriptionRequest) { q.CalendarId = "gone@group.calendar.google.com" }, connect.CodeNotFound, "share it"},
 		"read-only calendar": {
 			func(q *calferryv1.CreateSubscriptionRequest) { q.CalendarId = "readonly@group.calendar.google.com" },

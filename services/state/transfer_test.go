@@ -111,7 +111,7 @@ func TestConfigurationOfGASICSSyncIsRead(t *testing.T) {
 	got := r.get(res.Msg.GetSubscriptions()[1].GetId())
 	require.Equal(t, 15*time.Minute, got.GetInterval().AsDuration())
 	o := got.GetOptions()
-	require.Equal(t, []any{"7", "private", "none", true}, []any{o.GetColorId(), o.GetVisibility(), o.GetReminders(), o.GetDropPast()})
+	require.Equal(t, []any{"7", "private", "none", true, true}, []any{o.GetColorId(), o.GetVisibility(), o.GetReminders(), o.GetDropPast(), o.GetAttendees()})
 	require.Len(t, o.GetFilters(), 2)
 	require.Equal(t, "^(?:Exam|Test \\(oral\\))", o.GetFilters()[0].GetValue())
 }

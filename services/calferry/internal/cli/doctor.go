@@ -39,9 +39,14 @@ func (a *App) doctorCommand() *cobra.Command {
 	cfg := &fetcher.Config{}
 	now, zone := &nowFlag{}, zoneFlag("UTC")
 	var asJSON *bool
+	var options *optionFlags
 	cmd := a.command("doctor FEED", "Say what is odd about a feed, what was made of it, and how a strict reader takes it", cobra.ExactArgs(1), []any{cfg},
 		func(ctx context.Context, _ *env, args []string) error {
-			d, p, err := diagnose(ctx, *cfg, args[0], plan.Settings{CalendarZone: string(zone), Now: now.clock()()})
+			shaped, err := options.given()
+			if err != nil {
+				return err
+			}
+			d, p, err := diagnose(ctx, *cfg, args[0], plan.Settings{CalendarZone: string(zone), Now: now.clock()(), Options: shaped})
 			if err != nil {
 				return err
 			}
@@ -59,6 +64,7 @@ func (a *App) doctorCommand() *cobra.Command {
 	asJSON = jsonFlag(cmd)
 	cmd.Flags().Var(now, "now", "look at it as of this moment")
 	cmd.Flags().Var(&zone, "calendar-timezone", "zone of the target calendar, for times without one")
+	options = addOptionFlags(cmd)
 	return cmd
 }
 

@@ -52,5 +52,6 @@ func (a *App) feedEditCommand() *cobra.Command {
 	interval = cmd.Flags().Duration("interval", 0, "time between two reads; 0 for the feed's own wish")
 	source.add(cmd)
 	options = addOptionFlags(cmd)
+	options.addForgetting()
 	return cmd
 }

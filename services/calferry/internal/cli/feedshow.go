@@ -74,6 +74,12 @@ func showOptions(o *calferryv1.Options) []string {
 			out = append(out, f.flag+"="+strings.TrimSpace(o.ProtoReflect().Get(d).String()))
 		}
 	}
+	for _, c := range o.GetCategoryColors() {
+		out = append(out, "category-color="+c.GetCategory()+"="+c.GetColorId())
+	}
+	for _, pattern := range o.GetNoise() {
+		out = append(out, "noise="+pattern)
+	}
 	for _, f := range o.GetFilters() {
 		out = append(out, showFilter(f))
 	}

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/calferry/calferry/pkg/plan"
 	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
 )
 
@@ -18,9 +19,10 @@ import (
 type optionFlags struct {
 	flags  *pflag.FlagSet
 	values calferryv1.Options
-	// filters, as they are typed.
-	include, exclude []string
-	noFilters        bool
+	// filters, colours of categories and noise, as they are typed.
+	include, exclude, colors, noise []string
+	// forget are the lists that are emptied before what is typed is added.
+	noFilters, noColors, noNoise bool
 }
 
 func addOptionFlags(cmd *cobra.Command) *optionFlags {
@@ -43,8 +45,18 @@ func addOptionFlags(cmd *cobra.Command) *optionFlags {
 	f.BoolVar(&v.AllDayFree, "all-day-free", false, "all-day events are free unless the feed says otherwise")
 	f.StringArrayVar(&o.include, "include", nil, "keep only events that match, such as summary~exam, categories=Sport or location/^Hall/; repeatable")
 	f.StringArrayVar(&o.exclude, "exclude", nil, "drop events that match, in the same form; repeatable")
-	f.BoolVar(&o.noFilters, "no-filters", false, "forget the filters that there are")
+	f.StringArrayVar(&o.colors, "category-color", nil, "event colour of a category, such as Exam=11; it goes before --color; repeatable, and Exam= forgets it")
+	f.BoolVar(&v.Attendees, "attendees", false, "list organiser and attendees in the description, with their addresses; nobody is invited")
+	f.Uint32Var(&v.ZeroLengthMinutes, "zero-length-minutes", 0, "minutes that an event without length lasts; 1 when 0")
+	f.StringArrayVar(&o.noise, "noise", nil, "regular expression of what is taken out of descriptions, such as '^Last updated .*'; repeatable")
 	return o
+}
+
+// addForgetting adds the flags that empty a list which a subscription has.
+func (o *optionFlags) addForgetting() {
+	o.flags.BoolVar(&o.noFilters, "no-filters", false, "forget the filters that there are")
+	o.flags.BoolVar(&o.noColors, "no-category-colors", false, "forget the colours of categories that there are")
+	o.flags.BoolVar(&o.noNoise, "no-noise", false, "forget the noise that there is")
 }
 
 // optionFields are the flags whose values stand in the message under a name of their own.
@@ -67,7 +79,12 @@ var optionFields = []struct {
 	{"future-days", "window_future_days"},
 	{"feed-wins", "feed_wins"},
 	{"all-day-free", "all_day_free"},
+	{"attendees", "attendees"},
+	{"zero-length-minutes", "zero_length_minutes"},
 }
+
+// optionLists are the flags of lists.
+var optionLists = []string{"include", "exclude", "category-color", "noise"}
 
 // changed says whether any of the flags was given.
 func (o *optionFlags) changed() bool {
@@ -76,7 +93,16 @@ func (o *optionFlags) changed() bool {
 			return true
 		}
 	}
-	return o.flags.Changed("include") || o.flags.Changed("exclude") || o.noFilters
+	return slices.ContainsFunc(optionLists, o.flags.Changed) || o.noFilters || o.noColors || o.noNoise
+}
+
+// given are options of these flags alone, checked; for commands that ask nobody else.
+func (o *optionFlags) given() (*calferryv1.Options, error) {
+	options, err := o.apply(nil)
+	if err != nil {
+		return nil, err
+	}
+	return options, plan.CheckOptions(options)
 }
 
 // apply returns options with what the flags change; the rest stays as it was. Nil stays nil when nothing changes.
@@ -98,6 +124,22 @@ func (o *optionFlags) apply(before *calferryv1.Options) (*calferryv1.Options, er
 	if o.noFilters {
 		after.Filters = nil
 	}
+	if o.noNoise {
+		after.Noise = nil
+	}
+	if o.noColors {
+		after.CategoryColors = nil
+	}
+	for _, pattern := range o.noise {
+		if !slices.Contains(after.GetNoise(), pattern) {
+			after.Noise = append(after.Noise, pattern)
+		}
+	}
+	for _, text := range o.colors {
+		if err := setCategoryColor(after, text); err != nil {
+			return nil, err
+		}
+	}
 	for _, given := range []struct {
 		mode  calferryv1.FilterMode
 		texts []string
@@ -114,6 +156,22 @@ func (o *optionFlags) apply(before *calferryv1.Options) (*calferryv1.Options, er
 		}
 	}
 	return after, nil
+}
+
+// setCategoryColor reads category=colour. The category's place in the list does not matter.
+func setCategoryColor(o *calferryv1.Options, text string) error {
+	at := strings.LastIndexByte(text, '=')
+	if at < 1 {
+		return fmt.Errorf("category colour %q: write category=colour, such as Exam=11", text)
+	}
+	category, id := strings.TrimSpace(text[:at]), strings.TrimSpace(text[at+1:])
+	o.CategoryColors = slices.DeleteFunc(o.GetCategoryColors(), func(old *calferryv1.CategoryColor) bool {
+		return strings.EqualFold(old.GetCategory(), category)
+	})
+	if id != "" {
+		o.CategoryColors = append(o.CategoryColors, &calferryv1.CategoryColor{Category: category, ColorId: id})
+	}
+	return nil
 }
 
 // parseFilter reads field~part, field=whole or field/regular expression/.

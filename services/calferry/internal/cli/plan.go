@@ -66,12 +66,14 @@ func (a *App) planCommand() *cobra.Command {
 	cfg := &fetcher.Config{}
 	now, zone := &nowFlag{}, zoneFlag("UTC")
 	var asJSON *bool
-	var horizon *int
+	var options *optionFlags
 	cmd := a.command("plan FEED", "Show what would be written for a feed, without Google", cobra.ExactArgs(1), []any{cfg},
 		func(ctx context.Context, _ *env, args []string) error {
-			p, err := readPlan(ctx, *cfg, args[0], plan.Settings{
-				CalendarZone: string(zone), Now: now.clock()(), HorizonDays: *horizon,
-			})
+			shaped, err := options.given()
+			if err != nil {
+				return err
+			}
+			p, err := readPlan(ctx, *cfg, args[0], plan.Settings{CalendarZone: string(zone), Now: now.clock()(), Options: shaped})
 			if err != nil {
 				return err
 			}
@@ -87,9 +89,9 @@ func (a *App) planCommand() *cobra.Command {
 		})
 	cmd.Annotations[oneShot] = "yes"
 	asJSON = jsonFlag(cmd)
-	horizon = cmd.Flags().Int("horizon-days", 0, "days ahead that a rule is written out when Google cannot take it (default 730)")
 	cmd.Flags().Var(now, "now", "plan as of this moment")
 	cmd.Flags().Var(&zone, "calendar-timezone", "zone of the target calendar, for times without one")
+	options = addOptionFlags(cmd)
 	return cmd
 }
 

@@ -170,10 +170,22 @@ func (r *running) testEdit(t *testing.T) {
 	for _, words := range []string{"title-prefix=A:", "color=3", "exclude summary~Event 5", "include summary/^Event/", "30m0s"} {
 		require.Contains(t, people, words)
 	}
-	r.run("feed", "edit", "alpha", "--title-prefix", "", "--no-filters", "--interval", "0").ok(t)
+	r.run("feed", "edit", "alpha", "--category-color", "Exam=11", "--category-color", "Sport=2", "--category-color", "x=y=3", "--noise", "^Last updated .*", "--attendees", "--zero-length-minutes", "30").ok(t)
+	r.run("feed", "edit", "alpha", "--category-color", "exam=4", "--category-color", "Sport=", "--noise", "^Last updated .*").ok(t)
+	people = r.run("feed", "show", "alpha").ok(t).stdout
+	for _, words := range []string{"category-color=exam=4", "category-color=x=y=3", "noise=^Last updated .*", "attendees=true", "zero-length-minutes=30"} {
+		require.Equal(t, 1, strings.Count(people, words), "%s in %s", words, people)
+	}
+	require.NotContains(t, people, "Sport")
+	r.run("feed", "edit", "alpha", "--category-color", "Exam").refused(t, exitFailed, "category=colour")
+	r.run("feed", "edit", "alpha", "--category-color", "Exam=tomato").refused(t, exitFailed, "1 to 11")
+	r.run("feed", "edit", "alpha", "--noise", "(").refused(t, exitFailed, "noise 2", "regular expression")
+	r.run("feed", "edit", "alpha", "--title-prefix", "", "--no-filters", "--no-noise", "--no-category-colors", "--interval", "0").ok(t)
 	s = r.show("alpha")
 	require.Empty(t, s.GetOptions().GetTitlePrefix())
 	require.Empty(t, s.GetOptions().GetFilters())
+	require.Empty(t, s.GetOptions().GetNoise())
+	require.Empty(t, s.GetOptions().GetCategoryColors())
 	require.Zero(t, s.GetInterval().AsDuration())
 	require.Equal(t, "3", s.GetOptions().GetColorId())
 }

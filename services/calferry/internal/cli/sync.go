@@ -46,11 +46,16 @@ func (a *App) syncCommand() *cobra.Command {
 	var asJSON *bool
 	var calendar *string
 	var timeout *time.Duration
+	var options *optionFlags
 	cmd := a.command("sync FEED", "Carry a feed into a calendar once, until nothing is pending", cobra.ExactArgs(1),
 		[]any{data, google, cfg, redis, fetch, write},
 		func(ctx context.Context, e *env, args []string) error {
+			shaped, err := options.given()
+			if err != nil {
+				return err
+			}
 			req := oneshot.Request{
-				Feed: args[0], Calendar: *calendar, Endpoint: google.Endpoint, Token: cfg.Token.Reveal(), Zone: string(zone),
+				Feed: args[0], Calendar: *calendar, Endpoint: google.Endpoint, Token: cfg.Token.Reveal(), Zone: string(zone), Options: shaped,
 			}
 			req.Check = func(ctx context.Context) error {
 				p, err := readPlan(ctx, *fetch, req.Feed, plan.Settings{CalendarZone: "UTC", Now: now.clock()()})
@@ -83,6 +88,7 @@ func (a *App) syncCommand() *cobra.Command {
 	timeout = cmd.Flags().Duration("timeout", 0, "give up after this long (exit 7); what waits is kept for the next run")
 	cmd.Flags().Var(now, "now", "sync as of this moment")
 	cmd.Flags().Var(&zone, "calendar-timezone", "zone of the calendar; asked of Google when not given")
+	options = addOptionFlags(cmd)
 	return cmd
 }
 

@@ -32,7 +32,7 @@ var (
 		{"10", "Basil"},
 		{"11", "Tomato"},
 	}
-	visibilities = []option{{"", "As the feed says"}, {"default", "As the calendar"}, {"public", "Public"}, {"private", "Private"}}
+	visibilities = []option{{"", "As the feed says"}, {"default", "As the calendar"}, {"public", "Public"}, {"private", "Private"}, {"confidential", "Confidential"}}
 	busies       = []option{{"", "As the feed says"}, {"busy", "Busy"}, {"free", "Free"}}
 	reminderses  = []option{{"", "As the feed says"}, {"default", "As the calendar"}, {"none", "None"}}
 	intervals    = []option{
@@ -43,8 +43,11 @@ var (
 	filterMatches = []option{{"contains", "contains"}, {"equals", "is"}, {"regex", "matches the pattern"}}
 )
 
-// spareFilters is how many empty filters a form offers.
-const spareFilters = 2
+// spareFilters and spareColors are how many empty lines a form offers.
+const (
+	spareFilters = 2
+	spareColors  = 2
+)
 
 // optionsForm is what shapes the events of a feed, as a form has it: as text, so that what was typed is kept when it
 // is wrong.
@@ -52,16 +55,23 @@ type optionsForm struct {
 	Interval                                                   string
 	Intervals                                                  []option
 	Prefix, Template, Zone, Color, Visibility, Busy, Reminders string
-	PastDays, FutureDays, HorizonDays                          string
+	PastDays, FutureDays, HorizonDays, ZeroLength              string
 	NoDescription, NoLocation, DropPast, FeedWins, AllDayFree  bool
-	Filters                                                    []filterForm
+	Attendees                                                  bool
+	// Noise has a pattern in each line.
+	Noise   string
+	Colors  []colorForm
+	Filters []filterForm
 }
+
+// colorForm is the colour of a category.
+type colorForm struct{ Category, Color string }
 
 type filterForm struct{ Mode, Field, Match, Value string }
 
 // optionsFormOf fills a form with what is stored.
 func optionsFormOf(o *calferryv1.Options, interval *durationpb.Duration) optionsForm {
-	days := func(n uint32) string {
+	digits := func(n uint32) string {
 		if n == 0 {
 			return ""
 		}
@@ -70,9 +80,13 @@ func optionsFormOf(o *calferryv1.Options, interval *durationpb.Duration) options
 	f := optionsForm{
 		Prefix: o.GetTitlePrefix(), Template: o.GetTitleTemplate(), Zone: o.GetDefaultZone(), Color: o.GetColorId(),
 		Visibility: o.GetVisibility(), Busy: o.GetBusy(), Reminders: strings.TrimPrefix(o.GetReminders(), "feed"),
-		PastDays: days(o.GetWindowPastDays()), FutureDays: days(o.GetWindowFutureDays()), HorizonDays: days(o.GetHorizonDays()),
+		PastDays: digits(o.GetWindowPastDays()), FutureDays: digits(o.GetWindowFutureDays()), HorizonDays: digits(o.GetHorizonDays()),
 		NoDescription: o.GetStripDescription(), NoLocation: o.GetStripLocation(), DropPast: o.GetDropPast(),
 		FeedWins: o.GetFeedWins(), AllDayFree: o.GetAllDayFree(), Intervals: intervals,
+		Attendees: o.GetAttendees(), ZeroLength: digits(o.GetZeroLengthMinutes()), Noise: strings.Join(o.GetNoise(), "\n"),
+	}
+	for _, c := range o.GetCategoryColors() {
+		f.Colors = append(f.Colors, colorForm{c.GetCategory(), c.GetColorId()})
 	}
 	for _, filter := range o.GetFilters() {
 		f.Filters = append(f.Filters, filterForm{filterMode(filter.GetMode()), filter.GetField(), filterMatch(filter.GetMatch()), filter.GetValue()})
@@ -100,6 +114,9 @@ func (f *optionsForm) spare() {
 	for range spareFilters {
 		f.Filters = append(f.Filters, filterForm{Mode: "exclude", Field: "summary", Match: "contains"})
 	}
+	for range spareColors {
+		f.Colors = append(f.Colors, colorForm{})
+	}
 }
 
 // read reads what was typed. The error says which field is wrong.
@@ -114,13 +131,21 @@ func (f *optionsForm) read(v url.Values) (*calferryv1.Options, *durationpb.Durat
 		PastDays: typed("past"), FutureDays: typed("future"), HorizonDays: typed("horizon"),
 		NoDescription: ticked("no-description"), NoLocation: ticked("no-location"), DropPast: ticked("drop-past"),
 		FeedWins: ticked("feed-wins"), AllDayFree: ticked("all-day-free"),
+		Attendees: ticked("attendees"), ZeroLength: typed("zero-length"), Noise: v.Get("noise"),
 	}
 	o := &calferryv1.Options{
 		TitlePrefix: f.Prefix, TitleTemplate: f.Template, DefaultZone: f.Zone, ColorId: f.Color, Visibility: f.Visibility,
 		Busy: f.Busy, Reminders: f.Reminders, StripDescription: f.NoDescription, StripLocation: f.NoLocation,
-		DropPast: f.DropPast, FeedWins: f.FeedWins, AllDayFree: f.AllDayFree,
+		DropPast: f.DropPast, FeedWins: f.FeedWins, AllDayFree: f.AllDayFree, Attendees: f.Attendees,
 	}
+	for line := range strings.Lines(f.Noise) {
+		if pattern := strings.TrimRight(line, "\r\n"); strings.TrimSpace(pattern) != "" {
+			o.Noise = append(o.Noise, pattern)
+		}
+	}
+	f.readColors(v, o)
 	f.readFilters(v, o)
+	f.spare()
 	var interval *durationpb.Duration
 	if f.Interval != "" {
 		d, err := time.ParseDuration(f.Interval)
@@ -131,30 +156,46 @@ func (f *optionsForm) read(v url.Values) (*calferryv1.Options, *durationpb.Durat
 		interval = durationpb.New(d)
 	}
 	for _, field := range []struct {
-		text, what string
-		to         *uint32
+		text, what, unit string
+		to               *uint32
 	}{
-		{f.PastDays, "days back", &o.WindowPastDays},
-		{f.FutureDays, "days ahead", &o.WindowFutureDays},
-		{f.HorizonDays, "days that a rule is expanded for", &o.HorizonDays},
+		{f.PastDays, "days back", "days", &o.WindowPastDays},
+		{f.FutureDays, "days ahead", "days", &o.WindowFutureDays},
+		{f.HorizonDays, "days that a rule is expanded for", "days", &o.HorizonDays},
+		{f.ZeroLength, "minutes of events without length", "minutes", &o.ZeroLengthMinutes},
 	} {
 		n, err := strconv.ParseUint(cmp.Or(field.text, "0"), 10, 32)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s: %q is not a number of days", field.what, field.text)
+			return nil, nil, fmt.Errorf("%s: %q is not a number of %s", field.what, field.text, field.unit)
 		}
 		*field.to = uint32(n)
 	}
 	return o, interval, nil
 }
 
+// nth is the value that the n-th line of a form has in a field.
+func nth(v url.Values, name string, n int) string {
+	if all := v[name]; n < len(all) {
+		return all[n]
+	}
+	return ""
+}
+
+// readColors takes those that have a category; one without a colour is for the API to refuse.
+func (f *optionsForm) readColors(v url.Values, o *calferryv1.Options) {
+	for i, category := range v["category"] {
+		one := colorForm{strings.TrimSpace(category), nth(v, "category-color", i)}
+		if one.Category == "" {
+			continue
+		}
+		f.Colors = append(f.Colors, one)
+		o.CategoryColors = append(o.CategoryColors, &calferryv1.CategoryColor{Category: one.Category, ColorId: one.Color})
+	}
+}
+
 // readFilters takes those that have a value.
 func (f *optionsForm) readFilters(v url.Values, o *calferryv1.Options) {
-	at := func(name string, i int) string {
-		if all := v[name]; i < len(all) {
-			return all[i]
-		}
-		return ""
-	}
+	at := func(name string, i int) string { return nth(v, name, i) }
 	for i, value := range v["filter-value"] {
 		if strings.TrimSpace(value) == "" {
 			continue
@@ -165,7 +206,6 @@ func (f *optionsForm) readFilters(v url.Values, o *calferryv1.Options) {
 			Mode: filterModeNamed(one.Mode), Field: one.Field, Match: filterMatchNamed(one.Match), Value: one.Value,
 		})
 	}
-	f.spare()
 }
 
 func filterMode(m calferryv1.FilterMode) string {
@@ -206,6 +246,6 @@ func filterMatchNamed(name string) calferryv1.FilterMatch {
 
 // formChoices are the selects of the form, by the names of their fields.
 var formChoices = map[string][]option{
-	"color": colors, "visibility": visibilities, "busy": busies, "reminders": reminderses,
+	"color": colors, "categoryColor": append([]option{{"", "No colour"}}, colors[1:]...), "visibility": visibilities, "busy": busies, "reminders": reminderses,
 	"mode": filterModes, "field": filterFields, "match": filterMatches,
 }

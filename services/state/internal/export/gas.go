@@ -107,7 +107,8 @@ func gasSettings(found map[string]any, doc *Document) (interval string, options 
 			}
 		case "addAttendees":
 			if on {
-				note(name, "Calferry writes no attendees, so that nobody is invited")
+				options["attendees"] = true
+				note(name, "Calferry lists attendees in the description and invites nobody")
 			}
 		case "addTasks":
 			if on {
