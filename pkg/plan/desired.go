@@ -110,8 +110,7 @@ func newMapper(s Settings) *mapper {
 		floatings: map[*ical.Calendar]*time.Location{}, left: &effort{days: planEffort},
 		plan: &Plan{}, keys: map[string]int{}, noted: map[noteID]bool{}, zoneUses: map[ZoneUse]bool{},
 	}
-	days := cmp.Or(s.HorizonDays, int(s.Options.GetHorizonDays()), defaultHorizonDays)
-	m.horizon = time.Duration(days) * day
+	m.horizon = s.horizon()
 	m.calendarZone = ical.NewZones().Name(s.CalendarZone)
 	if m.calendarZone == nil {
 		m.calendarZone = time.UTC
