@@ -2208,7 +2208,7 @@ type PlanSubscriptionRequest struct {
 	CalendarTimeZone string   `protobuf:"bytes,4,opt,name=calendar_time_zone,json=calendarTimeZone,proto3" json:"calendar_time_zone,omitempty"`
 	// Events to return at most; 50 when 0.
 	MaxEvents uint32 `protobuf:"varint,5,opt,name=max_events,json=maxEvents,proto3" json:"max_events,omitempty"`
-	// Calendar that the feed is meant for: the notes then tell when another subscription carries it there already.
+	// Calendar that the feed is meant for: the warnings then tell when another subscription carries it there already.
 	CalendarId    string `protobuf:"bytes,6,opt,name=calendar_id,json=calendarId,proto3" json:"calendar_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2305,8 +2305,10 @@ type PlanSubscriptionResponse struct {
 	Sample          []*PlannedEvent      `protobuf:"bytes,12,rep,name=sample,proto3" json:"sample,omitempty"`
 	Notes           []string             `protobuf:"bytes,13,rep,name=notes,proto3" json:"notes,omitempty"`
 	RefreshInterval *durationpb.Duration `protobuf:"bytes,14,opt,name=refresh_interval,json=refreshInterval,proto3" json:"refresh_interval,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// What may not be meant, such as the same feed twice in one calendar.
+	Warnings      []string `protobuf:"bytes,15,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PlanSubscriptionResponse) Reset() {
@@ -2433,6 +2435,13 @@ func (x *PlanSubscriptionResponse) GetNotes() []string {
 func (x *PlanSubscriptionResponse) GetRefreshInterval() *durationpb.Duration {
 	if x != nil {
 		return x.RefreshInterval
+	}
+	return nil
+}
+
+func (x *PlanSubscriptionResponse) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
 	}
 	return nil
 }
@@ -4765,7 +4774,7 @@ const file_calferry_v1_api_proto_rawDesc = "" +
 	"\n" +
 	"max_events\x18\x05 \x01(\rR\tmaxEvents\x12\x1f\n" +
 	"\vcalendar_id\x18\x06 \x01(\tR\n" +
-	"calendarId\"\xc5\x03\n" +
+	"calendarId\"\xe1\x03\n" +
 	"\x18PlanSubscriptionResponse\x12\x1f\n" +
 	"\vfeed_action\x18\x01 \x01(\tR\n" +
 	"feedAction\x12\x16\n" +
@@ -4782,7 +4791,8 @@ const file_calferry_v1_api_proto_rawDesc = "" +
 	"\x04held\x18\v \x01(\rR\x04held\x121\n" +
 	"\x06sample\x18\f \x03(\v2\x19.calferry.v1.PlannedEventR\x06sample\x12\x14\n" +
 	"\x05notes\x18\r \x03(\tR\x05notes\x12D\n" +
-	"\x10refresh_interval\x18\x0e \x01(\v2\x19.google.protobuf.DurationR\x0frefreshInterval\"\xcf\x01\n" +
+	"\x10refresh_interval\x18\x0e \x01(\v2\x19.google.protobuf.DurationR\x0frefreshInterval\x12\x1a\n" +
+	"\bwarnings\x18\x0f \x03(\tR\bwarnings\"\xcf\x01\n" +
 	"\fPlannedEvent\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x16\n" +
 	"\x06change\x18\x02 \x01(\tR\x06change\x12\x14\n" +
