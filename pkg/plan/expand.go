@@ -22,9 +22,10 @@ const (
 // window is a stretch that is written out. It does not move with every plan: only at renew.
 type window struct{ from, to, renew time.Time }
 
-// windows are the stretches around a moment, the longest first. The longest ones move so seldom that an
-// event is written again only when less than reserve is left; shorter ones serve rules with many dates.
-func windows(now time.Time, horizon time.Duration, shorten bool) []window {
+// windows are the stretches around a moment, the longest first: at since, they reach one horizon ahead. The longest
+// ones move so seldom that an event is written again only when less than reserve is left; shorter ones serve rules with
+// many dates. When a stretch moves, so do all that are shorter.
+func windows(since, now time.Time, horizon time.Duration, shorten bool) []window {
 	every := horizon - reserve
 	if every < reserve {
 		every = horizon / 2
@@ -32,8 +33,7 @@ func windows(now time.Time, horizon time.Duration, shorten bool) []window {
 	left := horizon - every
 	var all []window
 	for ; every >= day; every, left = every/2, every/2 {
-		every = every.Truncate(time.Hour)
-		anchor := now.UTC().Truncate(every)
+		anchor := since.Add(max(0, now.Sub(since)/every) * every)
 		all = append(all, window{from: anchor.Add(-min(lookBack, every)), to: anchor.Add(every + left), renew: anchor.Add(every)})
 		if !shorten {
 			break
@@ -51,9 +51,9 @@ type expansion struct {
 }
 
 // expansionOf lists the instances of sets, which share their start: all of them if they end and are few, else those
-// of a window around now, or around the start of what is yet to begin. Not ok when there are too many, or finding
+// of a window around now, or from the start on of what is yet to begin. Not ok when there are too many, or finding
 // them takes too much.
-func expansionOf(sets []*series, base *series, now time.Time, horizon time.Duration, left *effort) (e expansion, ok bool) {
+func expansionOf(sets []*series, base *series, s Settings, left *effort) (e expansion, ok bool) {
 	ends, minutes := true, false
 	for _, set := range sets {
 		ends = ends && (set.rule.count > 0 || !set.rule.until.IsZero())
@@ -64,13 +64,14 @@ func expansionOf(sets []*series, base *series, now time.Time, horizon time.Durat
 			return e, true
 		}
 	}
+	since, horizon := s.since(), s.horizon()
 	if minutes {
 		horizon = min(horizon, fineHorizon)
 	}
-	if start := base.instant(base.start); start.After(now) {
-		now = start
+	if start := base.instant(base.start); start.After(since.Add(horizon / 2)) {
+		since = start
 	}
-	for _, w := range windows(now, horizon, !minutes) {
+	for _, w := range windows(since, s.Now, horizon, !minutes) {
 		from := base.wall(w.from)
 		if from.Before(base.start) {
 			from = base.start
@@ -99,7 +100,7 @@ func (m *mapper) expand(made *master, base *series, rules, without []*rule) bool
 	own.rdates = slices.Clone(base.rdates)
 	made.series = &own
 
-	listed, ok := expansionOf(made.sets, base, m.settings.Now, m.horizon, m.left)
+	listed, ok := expansionOf(made.sets, base, m.settings, m.left)
 	if !ok {
 		made.series, made.sets = nil, nil
 		return false

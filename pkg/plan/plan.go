@@ -11,7 +11,7 @@ import (
 
 // MappingVersion is raised whenever the same feed maps to other bodies than before. The ledger's head
 // carries it, so that an older fetcher does not write the world back.
-const MappingVersion uint32 = 3
+const MappingVersion uint32 = 4
 
 // Settings shape a plan.
 type Settings struct {
@@ -19,6 +19,9 @@ type Settings struct {
 	CalendarZone string
 	// Now is the moment of the plan.
 	Now time.Time
+	// Since is when the feed was subscribed to; Now when zero. Rules that are written out reach one horizon ahead then,
+	// and their dates move on in steps from there.
+	Since time.Time
 	// HorizonDays is how far a rule that Google cannot take is written out; Options.HorizonDays when 0,
 	// and 730 when that is 0 too.
 	HorizonDays int
@@ -41,6 +44,13 @@ const (
 // horizon is how far rules are written out.
 func (s Settings) horizon() time.Duration {
 	return time.Duration(cmp.Or(s.HorizonDays, int(s.Options.GetHorizonDays()), defaultHorizonDays)) * day
+}
+
+func (s Settings) since() time.Time {
+	if s.Since.IsZero() {
+		return s.Now.UTC()
+	}
+	return s.Since.UTC().Truncate(time.Second)
 }
 
 // Action is what a feed allows.

@@ -77,7 +77,7 @@ func datedSeries(desired *event.Desired, s Settings, left *effort) (d dated, ren
 	own.rule = nil
 	bare := *base
 	bare.rdates = nil
-	listed, whole := expansionOf([]*series{&bare}, base, s.Now, s.horizon(), left)
+	listed, whole := expansionOf([]*series{&bare}, base, s, left)
 	if !whole {
 		d.text = "Google refuses the rule of the series " + quote(desired.Key) +
 			", and it has more instances than can be written out as dates; the first, and those listed by date, are written"

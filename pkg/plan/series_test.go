@@ -144,13 +144,14 @@ func TestThisAndFuture(t *testing.T) {
 func TestExpansionIsSteady(t *testing.T) {
 	t.Parallel()
 	for name, rule := range map[string]string{
-		"few":  "FREQ=YEARLY;BYWEEKNO=10,30;BYDAY=MO",
+		"few":  "FREQ=YEARLY;BYWEEKNO=10,20,30,40;BYDAY=MO",
 		"some": "FREQ=WEEKLY;BYHOUR=9,15;BYDAY=MO",
 		"many": "FREQ=DAILY;BYHOUR=8,9,10,11,15",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := settings()
+			s.Since = now
 			writes, last := 0, ""
 			var refresh time.Time
 			for n := range 2 * 365 {
@@ -174,6 +175,32 @@ func TestExpansionIsSteady(t *testing.T) {
 			}
 			require.LessOrEqual(t, writes, 24)
 			t.Logf("%d writes in two years", writes)
+		})
+	}
+}
+
+func TestExpansionReachesTheHorizon(t *testing.T) {
+	t.Parallel()
+	s := settings()
+	s.Now = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	const rule = "RRULE:FREQ=YEARLY;BYWEEKNO=2,6,20;BYDAY=MO"
+	for name, c := range map[string]struct {
+		start, want string
+		since       time.Time
+	}{
+		"at first":            {"20250106", "20260202,20260511,20270111,20270208,20270517,20280110,20280207", time.Time{}},
+		"a year later":        {"20250106", "20250203,20250512,20260105,20260202,20260511,20270111,20270208", s.Now.AddDate(-1, 0, 0)},
+		"when little is left": {"20250106", "20260202,20260511,20270111,20270208,20270517,20280110,20280207", s.Now.AddDate(0, 0, -560)},
+		"to begin soon":       {"20260511", "20270111,20270208,20270517,20280110,20280207", time.Time{}},
+		"to begin one day":    {"20280207", "20280515,20290108,20290205,20290514,20300107,20300204", time.Time{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := s
+			s.Since = c.since
+			p := desire(t, s, "UID:1\nDTSTART;VALUE=DATE:"+c.start+"\n"+rule)
+			require.Len(t, p.Events, 1)
+			require.Equal(t, []string{"RDATE;VALUE=DATE:" + c.want}, p.Events[0].Body.Recurrence)
 		})
 	}
 }

@@ -136,8 +136,11 @@ func (m *mapper) rest(s *series, at time.Time, start moment) *series {
 	if days := int(start.wall.Truncate(day).Sub(at.Truncate(day)) / day); days != 0 && !r.moveDays(days) {
 		// The rule names days that the new start is not on: write the dates out.
 		whole := *s
-		if dates, ok := datesOf([]*series{&whole}, at, wallOf(m.settings.Now.Add(m.horizon), s.zone), m.left); ok {
-			for _, wall := range dates {
+		if listed, ok := expansionOf([]*series{&whole}, s, m.settings, m.left); ok {
+			if !listed.renew.IsZero() {
+				m.plan.refreshBy(listed.renew)
+			}
+			for _, wall := range listed.dates {
 				if wall.After(at) {
 					later.rdates = append(later.rdates, wall.Add(shift))
 				}

@@ -45,7 +45,7 @@ func (t *turn) fetch(ctx context.Context, head *ledger.Head, source *calferryv1.
 	f := &fetched{
 		basis: basis, base: head.GetSync(),
 		settings: plan.Settings{
-			CalendarZone: sub.GetCalendarTimeZone(), Now: t.Now(), Options: sub.GetOptions(),
+			CalendarZone: sub.GetCalendarTimeZone(), Now: t.Now(), Since: sub.GetCreatedAt().AsTime(), Options: sub.GetOptions(),
 			Identity: identityOf(head), FeedName: sub.GetName(),
 		},
 	}

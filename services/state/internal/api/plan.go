@@ -39,6 +39,8 @@ type Feeds interface {
 type preview struct {
 	source   *calferryv1.FeedSource
 	local    bool
+	// calendar is the one that the feed is meant for, if that is known.
+	calendar string
 	settings plan.Settings
 	view     plan.View
 }
@@ -58,6 +60,9 @@ func (s *Service) PlanSubscription(ctx context.Context, req *connect.Request[cal
 	out := &calferryv1.PlanSubscriptionResponse{
 		FeedAction: string(desired.Action), Reason: cmp.Or(desired.Detail, desired.Reason), FeedName: desired.Name,
 		Read: count(desired.Read), Skipped: count(desired.Skipped), Events: count(len(desired.Events)), Notes: planNotes(desired.Notes),
+	}
+	if req.Msg.GetFeed() != nil {
+		out.Warnings = s.twins(p.source, p.calendar, req.Msg.GetId())
 	}
 	if desired.RefreshInterval > 0 {
 		out.RefreshInterval = durationpb.New(desired.RefreshInterval)
@@ -81,7 +86,7 @@ func (s *Service) preview(ctx context.Context, in *calferryv1.PlanSubscriptionRe
 	if zone := in.GetCalendarTimeZone(); zone != "" && !isZone(zone) {
 		return nil, invalid("calendar_time_zone %q is not an IANA zone such as Europe/Vienna", zone)
 	}
-	p := &preview{settings: plan.Settings{CalendarZone: in.GetCalendarTimeZone(), Now: s.Now(), Options: in.GetOptions()}}
+	p := &preview{calendar: in.GetCalendarId(), settings: plan.Settings{CalendarZone: in.GetCalendarTimeZone(), Now: s.Now(), Options: in.GetOptions()}}
 	if in.GetId() != "" {
 		if err := s.previewStored(ctx, in.GetId(), p); err != nil {
 			return nil, err
@@ -113,8 +118,8 @@ func (s *Service) previewStored(ctx context.Context, id string, p *preview) erro
 	if p.source, err = registry.OpenFeed(s.FeedKey, sub); err != nil {
 		return err
 	}
-	p.local = sub.GetLocalFeed()
-	p.settings.FeedName = sub.GetName()
+	p.local, p.calendar = sub.GetLocalFeed(), sub.GetTarget().GetCalendarId()
+	p.settings.FeedName, p.settings.Since = sub.GetName(), sub.GetCreatedAt().AsTime()
 	p.settings.CalendarZone = cmp.Or(p.settings.CalendarZone, sub.GetCalendarTimeZone())
 	if p.settings.Options == nil {
 		p.settings.Options = sub.GetOptions()
