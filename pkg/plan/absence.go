@@ -86,7 +86,7 @@ func uidOf(key string) string {
 	if at := strings.Index(key, contentMark); at > 0 {
 		return key[:at]
 	}
-	for _, mark := range []string{futureMark, hourMark, periodMark} {
+	for _, mark := range []string{futureMark, hourMark, periodMark, startMark} {
 		key = strings.TrimSuffix(key, mark)
 	}
 	uid, _, _ := event.SplitKey(key)

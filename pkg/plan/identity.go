@@ -18,6 +18,7 @@ const (
 	futureMark    = "|future"
 	hourMark      = "|hour"
 	periodMark    = "|period"
+	startMark     = "|start"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }

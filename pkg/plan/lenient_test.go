@@ -118,7 +118,7 @@ func TestReadsWhatFeedsMean(t *testing.T) {
 		"unreadable last moment":    {feed: "UID:1\nDTSTART:20260316\nRRULE:FREQ=DAILY;UNTIL=forever", want: []string{"1 2026-03-16 to 2026-03-17 RRULE:FREQ=DAILY"}, warn: "bad-rrule-part"},
 		"every 720 minutes":         {feed: "UID:1\nDTSTART:20260316T090000Z\nRRULE:FREQ=MINUTELY;INTERVAL=720", want: []string{"1 2026-03-16T09:00:00Z to 2026-03-16T09:00:00Z RRULE:FREQ=DAILY", "1|20260316T210000Z|hour 2026-03-16T21:00:00Z to 2026-03-16T21:00:00Z RRULE:FREQ=DAILY"}},
 		"another calendar's years":  {feed: "UID:1\nDTSTART:20260217\nRRULE:RSCALE=CHINESE;FREQ=YEARLY", want: []string{"1 2026-02-17 to 2026-02-18"}, warn: "rule-not-supported"},
-		"31st, moved forward":       {feed: "UID:1\nDTSTART:20260131\nRRULE:RSCALE=GREGORIAN;SKIP=FORWARD;FREQ=MONTHLY", want: []string{"1 2026-01-31 to 2026-02-01"}, warn: "rule-not-supported"},
+		"31st, moved forward":       {feed: "UID:1\nDTSTART:20260131\nRRULE:RSCALE=GREGORIAN;SKIP=FORWARD;FREQ=MONTHLY;COUNT=3", want: []string{"1 2026-01-31 to 2026-02-01 RDATE;VALUE=DATE:20260301,20260331"}},
 		"31st, moved back":          {feed: "UID:1\nDTSTART:20260131\nRRULE:RSCALE=GREGORIAN;SKIP=BACKWARD;FREQ=MONTHLY", want: []string{"1 2026-01-31 to 2026-02-01 RRULE:FREQ=MONTHLY;BYMONTHDAY=28,29,30,31;BYSETPOS=-1"}},
 		"leap day, moved back":      {feed: "UID:1\nDTSTART:20240229\nRRULE:RSCALE=GREGORIAN;SKIP=BACKWARD;FREQ=YEARLY", want: []string{"1 2024-02-29 to 2024-03-01 RRULE:FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=-1"}},
 		"leap day, moved forward":   {feed: "UID:1\nDTSTART:20240229\nRRULE:RSCALE=GREGORIAN;SKIP=FORWARD;FREQ=YEARLY;COUNT=4", want: []string{"1 2024-02-29 to 2024-03-01 RDATE;VALUE=DATE:20250301,20260301,20270301"}},

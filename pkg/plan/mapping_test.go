@@ -183,6 +183,12 @@ func TestZones(t *testing.T) {
 			feed: fixed("Europe/Berlin", "+0300") + "UID:1\nDTSTART;TZID=Europe/Berlin:20260310T090000\nRRULE:FREQ=DAILY",
 			want: "2026-03-10T09:00:00 Europe/Berlin", warn: "vtimezone-differs",
 		},
+		"PST":  {feed: "UID:1\nDTSTART;TZID=PST:20260310T090000", want: "2026-03-10T09:00:00 Europe/Berlin", warn: "unknown-tzid"},
+		"CEST": {feed: "UID:1\nDTSTART;TZID=CEST:20260310T090000", want: "2026-03-10T09:00:00 Europe/Berlin", warn: "unknown-tzid"},
+		"IST, in a feed of its own zone": {
+			feed: "+X-WR-TIMEZONE:Asia/Tokyo\n\nUID:1\nDTSTART;TZID=IST:20260310T090000", want: "2026-03-10T09:00:00 Asia/Tokyo", warn: "unknown-tzid",
+		},
+		"PST, defined":   {feed: "BEGIN:VTIMEZONE\nTZID:PST\n" + berlinZone + "\nUID:1\nDTSTART;TZID=PST:20260310T090000", want: "2026-03-10T09:00:00 Europe/Berlin", warn: "tzid-by-rules"},
 		"not a path":     {feed: "UID:1\nDTSTART;TZID=Moon/Israel:20260310T090000", want: "2026-03-10T09:00:00 Europe/Berlin", warn: "unknown-tzid"},
 		"not the host's": {feed: "UID:1\nDTSTART;TZID=Local:20260310T090000", want: "2026-03-10T09:00:00 Europe/Berlin", warn: "unknown-tzid"},
 	} {
@@ -234,6 +240,7 @@ func TestRules(t *testing.T) {
 		"count ends first":     {feed: zoned + "RRULE:FREQ=DAILY;COUNT=3;UNTIL=20270101", want: []string{head + " RRULE:FREQ=DAILY;COUNT=3"}},
 		"until ends first":     {feed: zoned + "RRULE:FREQ=DAILY;COUNT=300;UNTIL=20260318T080000Z", want: []string{head + " RRULE:FREQ=DAILY;UNTIL=20260318T080000Z"}},
 		"bad count":            {feed: zoned + "RRULE:FREQ=DAILY;COUNT=-1;UNTIL=20260318T080000Z", want: []string{head + " RRULE:FREQ=DAILY;UNTIL=20260318T080000Z"}, warn: "bad-rrule-part"},
+		"count 0":              {feed: zoned + "RRULE:FREQ=DAILY;COUNT=0", want: []string{head + " RRULE:FREQ=DAILY"}, warn: "bad-rrule-part"},
 		"interval 0":           {feed: zoned + "RRULE:FREQ=DAILY;INTERVAL=0", want: []string{head + " RRULE:FREQ=DAILY"}, warn: "bad-rrule-part"},
 		"no frequency":         {feed: zoned + "RRULE:INTERVAL=2", want: []string{head}, warn: "bad-rrule"},
 		"weekly ordinals":      {feed: zoned + "RRULE:FREQ=WEEKLY;BYDAY=1MO,2WE", want: []string{head + " RRULE:FREQ=WEEKLY;BYDAY=MO,WE"}},
@@ -244,6 +251,25 @@ func TestRules(t *testing.T) {
 			head + " RRULE:FREQ=DAILY", "1|20260316T200000Z|hour 2026-03-16T21:00:00 Europe/Berlin to 2026-03-16T22:00:00 RRULE:FREQ=DAILY",
 		}},
 		"Gregorian scale": {feed: zoned + "RRULE:RSCALE=GREGORIAN;FREQ=MONTHLY;SKIP=OMIT;BYMONTHDAY=16", want: []string{head + " RRULE:FREQ=MONTHLY;BYMONTHDAY=16"}},
+		"months without a 31st, forward": {
+			feed: "UID:1\nDTSTART;VALUE=DATE:20260131\nRRULE:RSCALE=GREGORIAN;FREQ=MONTHLY;SKIP=FORWARD;COUNT=6",
+			want: []string{"1 2026-01-31 to 2026-02-01 RDATE;VALUE=DATE:20260301,20260331,20260501,20260531,20260701"},
+		},
+		"forward onto a date that it has": {
+			feed: zoned + "RRULE:RSCALE=GREGORIAN;FREQ=MONTHLY;BYMONTHDAY=1,30;SKIP=FORWARD;UNTIL=20270401T000000Z;BYMONTH=2,3",
+			want: []string{head + " RDATE;TZID=Europe/Berlin:20260330T090000,20270201T090000,20270301T090000,20270330T090000"},
+		},
+		"a date of February, forward": {
+			feed: days + "RRULE:RSCALE=GREGORIAN;FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30;SKIP=FORWARD;COUNT=2",
+			want: []string{daysHead + " RDATE;VALUE=DATE:20270301,20280301"},
+		},
+		"two dates, backward": {
+			feed: days + "RRULE:RSCALE=GREGORIAN;FREQ=MONTHLY;BYMONTHDAY=30,31;SKIP=BACKWARD;INTERVAL=11;UNTIL=20270401",
+			want: []string{daysHead + " RDATE;VALUE=DATE:20260330,20260331,20270228"},
+		},
+		"forward, by weekday": {
+			feed: days + "RRULE:RSCALE=GREGORIAN;FREQ=MONTHLY;BYDAY=MO;BYMONTHDAY=31;SKIP=FORWARD", want: []string{daysHead}, warn: "rule-not-supported",
+		},
 		"two hours a day": {
 			feed: zoned + "RRULE:FREQ=DAILY;COUNT=4;BYHOUR=9,15",
 			want: []string{head + " RDATE;TZID=Europe/Berlin:20260316T150000,20260317T090000,20260317T150000"},

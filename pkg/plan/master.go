@@ -66,10 +66,7 @@ func (m *mapper) times(src *source, recurring bool) (start, end moment, ok bool)
 	case given:
 		end = until
 	case measured && !lasts.negative:
-		end = m.local(start.wall.AddDate(0, 0, lasts.days), start.zone, true)
-		end.at = end.at.Add(lasts.exact)
-		end.wall = wallOf(end.at, end.zone)
-		end.nameless = start.nameless
+		end = m.after(start, lasts)
 	default:
 		end = start
 	}
@@ -78,6 +75,15 @@ func (m *mapper) times(src *source, recurring bool) (start, end moment, ok bool)
 		end = start
 	}
 	return start, m.lengthen(start, end), true
+}
+
+// after is a start and a length later: days follow the calendar, hours are exact.
+func (m *mapper) after(start moment, lasts length) moment {
+	end := m.local(start.wall.AddDate(0, 0, lasts.days), start.zone, true)
+	end.at = end.at.Add(lasts.exact)
+	end.wall = wallOf(end.at, end.zone)
+	end.nameless = start.nameless
+	return end
 }
 
 // lengthen gives an event without length what the options want such a one to last.

@@ -53,6 +53,9 @@ func (m *mapper) recur(made *master) []*master {
 	}
 	if made.series != nil {
 		m.exclude(made, c)
+		if first := m.outOfGap(made); first != nil {
+			singles = append(singles, first)
+		}
 	}
 	return append([]*master{made}, singles...)
 }
@@ -87,20 +90,27 @@ func (m *mapper) rules(src *source, name string, start moment) []*rule {
 		r.unskip(start.wall)
 		runs := m.until(r, start)
 		if len(r.dropped) > 0 {
-			m.note(Note{
-				Line: property.Line, Key: src.uid, Kind: NoteWarning, Code: "bad-rrule-part",
-				Text: "parts of the rule mean nothing and are dropped: " + clip(strings.Join(r.dropped, ", "), 100),
-			})
+			text := "parts of the rule mean nothing and are dropped: " + clip(strings.Join(r.dropped, ", "), 100)
+			if r.count == 0 && r.until.IsZero() && slices.ContainsFunc(r.dropped, isEnd) {
+				text += "; without them the series has no end"
+			}
+			m.note(Note{Line: property.Line, Key: src.uid, Kind: NoteWarning, Code: "bad-rrule-part", Text: text})
 		}
 		if !runs {
 			continue
 		}
-		if line := r.line(start.allDay); !slices.Contains(lines, line) && len(rules) < 20 {
+		if line := r.line(start.allDay) + r.skip; !slices.Contains(lines, line) && len(rules) < 20 {
 			lines = append(lines, line)
 			rules = append(rules, r)
 		}
 	}
 	return rules
+}
+
+// isEnd tells whether a part of a rule was meant to end it. A COUNT of nothing is what programs write that keep "no
+// count" as 0 or -1; a series has its start at the least.
+func isEnd(part string) bool {
+	return strings.HasPrefix(part, "COUNT=") || strings.HasPrefix(part, "UNTIL=")
 }
 
 // until gives UNTIL the meaning that the start of the series asks for. False: the rule ended before.
@@ -301,6 +311,12 @@ func (s *series) limit(now time.Time) bool {
 	old := time.Date(now.Year()-1, 1, 1, 0, 0, 0, 0, time.UTC)
 	before := func(at time.Time) bool { return at.Before(old) }
 	s.exdates = slices.DeleteFunc(s.exdates, before)
+	if more := len(s.exdates) - maxExclusions; more > 0 {
+		// Then what is older than this year, the oldest first. What is to come is never cut for its number: cancelled
+		// meetings would be back.
+		older, _ := slices.BinarySearchFunc(s.exdates, old.AddDate(1, 0, 0), time.Time.Compare)
+		s.exdates = s.exdates[min(more, older):]
+	}
 	if size() > maxRecurrence {
 		s.rdates = slices.DeleteFunc(s.rdates, before)
 		const most = maxRecurrence / 17 / 2

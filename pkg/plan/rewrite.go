@@ -35,7 +35,7 @@ func dropSame(numbers []int, own int, allDay bool) []int {
 // plain rules have no BY part.
 func (r *rule) plain() bool {
 	return len(r.byDay)+len(r.byMonth)+len(r.byMonthDay)+len(r.bySetPos)+len(r.byYearDay)+len(r.byWeekNo)+
-		len(r.byHour)+len(r.byMinute)+len(r.bySecond) == 0 && !r.foreign()
+		len(r.byHour)+len(r.byMinute)+len(r.bySecond) == 0 && r.scale == "" && r.skip == ""
 }
 
 // yearDayToMonth replaces days of the year before 29 February by their dates.
@@ -115,5 +115,13 @@ func (r *rule) unskip(start time.Time) {
 	r.skip = ""
 }
 
-// foreign rules cannot be said without RFC 7529.
-func (r *rule) foreign() bool { return r.scale != "" || r.skip != "" }
+// foreign rules cannot be walked over: they count in another calendar, or move dates in ways that RFC 7529 leaves to
+// parts of the rule that other parts depend on.
+func (r *rule) foreign() bool { return r.scale != "" || r.skip != "" && !r.moves() }
+
+// moves tells whether the rule moves dates that do not exist, in a way that is walked over.
+func (r *rule) moves() bool {
+	return (r.skip == "FORWARD" || r.skip == "BACKWARD") && (r.freq == "MONTHLY" || r.freq == "YEARLY") &&
+		len(r.byDay)+len(r.bySetPos)+len(r.byYearDay)+len(r.byWeekNo) == 0 &&
+		!slices.ContainsFunc(r.byMonthDay, func(n int) bool { return n < 0 })
+}

@@ -192,7 +192,7 @@ func (r *rule) native() bool {
 	default:
 		return false
 	}
-	return len(r.byHour)+len(r.byMinute)+len(r.bySecond)+len(r.byWeekNo)+len(r.byYearDay) == 0 && !r.foreign()
+	return len(r.byHour)+len(r.byMinute)+len(r.bySecond)+len(r.byWeekNo)+len(r.byYearDay) == 0 && r.scale == "" && r.skip == ""
 }
 
 // line is the rule in canonical form: parts in a fixed order, defaults left out.
@@ -251,7 +251,7 @@ func writeNumbers(b *strings.Builder, name string, numbers []int) {
 
 // satisfiable is false for rules that can never have an instance, such as 30 February.
 func (r *rule) satisfiable() bool {
-	if len(r.byMonthDay) > 0 {
+	if len(r.byMonthDay) > 0 && !r.moves() {
 		months := r.byMonth
 		if len(months) == 0 {
 			months = []int{1}

@@ -192,6 +192,9 @@ func (s *series) ruled(from time.Time, left *effort) iter.Seq[time.Time] {
 		case "HOURLY", "MINUTELY", "SECONDLY":
 			walk = s.fine
 		}
+		if s.rule.skip != "" {
+			walk = s.moving
+		}
 		for at := range walk(from, left) {
 			if at.After(last) || left.spent() {
 				return

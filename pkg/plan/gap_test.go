@@ -1,0 +1,55 @@
+package plan_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A series that begins at a clock time that summer time skips goes on at that clock time; its first instance, an hour
+// later, is an event of its own.
+func TestSeriesFromAGap(t *testing.T) {
+	t.Parallel()
+	const start = "UID:1\nDTSTART;TZID=Europe/Berlin:20260329T023000\n"
+	const first = "1|20260329T013000Z|start 2026-03-29T03:30:00 Europe/Berlin to 2026-03-29T04:30:00"
+	for name, c := range map[string]struct {
+		feed string
+		want []string
+	}{
+		"counted": {start + "DURATION:PT1H\nRRULE:FREQ=DAILY;COUNT=3", []string{"1 2026-03-30T02:30:00 Europe/Berlin to 2026-03-30T03:30:00 RRULE:FREQ=DAILY;COUNT=2", first}},
+		"with an end": {
+			start + "DTEND;TZID=Europe/Berlin:20260329T031500\nRRULE:FREQ=WEEKLY",
+			[]string{
+				"1 2026-04-05T02:30:00 Europe/Berlin to 2026-04-05T03:15:00 RRULE:FREQ=WEEKLY",
+				"1|20260329T013000Z|start 2026-03-29T03:30:00 Europe/Berlin to 2026-03-29T04:15:00",
+			},
+		},
+		"for a day": {
+			start + "DURATION:P1D\nRRULE:FREQ=WEEKLY;UNTIL=20260412T003000Z",
+			[]string{
+				"1 2026-04-05T02:30:00 Europe/Berlin to 2026-04-06T02:30:00 RRULE:FREQ=WEEKLY;UNTIL=20260412T003000Z",
+				"1|20260329T013000Z|start 2026-03-29T03:30:00 Europe/Berlin to 2026-03-30T02:30:00",
+			},
+		},
+		"the first excluded, and the third": {
+			start + "DURATION:PT1H\nRRULE:FREQ=DAILY;COUNT=4\nEXDATE;TZID=Europe/Berlin:20260329T023000,20260331T023000",
+			[]string{"1 2026-03-30T02:30:00 Europe/Berlin to 2026-03-30T03:30:00 RRULE:FREQ=DAILY;COUNT=3 EXDATE;TZID=Europe/Berlin:20260331T023000"},
+		},
+		"no other": {start + "DURATION:PT1H\nRRULE:FREQ=DAILY;COUNT=1", []string{"1 2026-03-29T03:30:00 Europe/Berlin to 2026-03-29T04:30:00"}},
+		"as dates": {start + "DURATION:PT1H\nRDATE;TZID=Europe/Berlin:20260330T023000", []string{"1 2026-03-29T03:30:00 Europe/Berlin to 2026-03-29T04:30:00 RDATE;TZID=Europe/Berlin:20260330T023000"}},
+		"no gap":   {"UID:1\nDTSTART;TZID=Europe/Berlin:20261025T023000\nDURATION:PT1H\nRRULE:FREQ=DAILY", []string{"1 2026-10-25T02:30:00 Europe/Berlin to 2026-10-25T01:30:00Z RRULE:FREQ=DAILY"}},
+		"its instances changed": {
+			start + "DURATION:PT1H\nSUMMARY:s\nRRULE:FREQ=DAILY;COUNT=3\n\nUID:1\nRECURRENCE-ID;TZID=Europe/Berlin:20260329T023000\nDTSTART;TZID=Europe/Berlin:20260329T060000\n\n" +
+				"UID:1\nRECURRENCE-ID;TZID=Europe/Berlin:20260330T023000\nSTATUS:CANCELLED",
+			[]string{
+				"1 2026-03-30T02:30:00 Europe/Berlin to 2026-03-30T03:30:00 RRULE:FREQ=DAILY;COUNT=2 EXDATE;TZID=Europe/Berlin:20260330T023000",
+				"1|20260329T013000Z|start 2026-03-29T06:00:00 Europe/Berlin to 2026-03-29T06:00:00",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, c.want, shown(desire(t, settings(), c.feed)))
+		})
+	}
+}
