@@ -1,6 +1,11 @@
 package state_test
 
 import (
+	"html"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -407,4 +412,49 @@ func TestReconnectingAsAnotherUserIsRefused(t *testing.T) {
 	require.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(err))
 	require.ErrorContains(t, err, "client_id")
 	r.hidden("the error", err.Error())
+}
+
+// The same feed twice in one calendar is warned of before and after, by the other's name, and is not refused.
+func TestTheSameFeedTwiceInOneCalendarIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *state.Config) { c.LocalFeeds = true })
+	account := r.connect()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("BEGIN:VCALENDAR\r\nVERSION:2.0\r\nEND:VCALENDAR\r\n"))
+	}))
+	defer server.Close()
+	address := server.URL + "/" + secretPath + "/term.ics"
+	create := func(address, calendar, zone string) *calferryv1.CreateSubscriptionResponse {
+		res, err := r.client.CreateSubscription(t.Context(), connect.NewRequest(&calferryv1.CreateSubscriptionRequest{
+			Name: "Term dates", Account: account, CalendarId: calendar, CalendarTimeZone: zone, Feed: &calferryv1.FeedSource{Url: address},
+		}))
+		require.NoError(t, err)
+		r.hidden("the answer", res.Msg.String())
+		return res.Msg
+	}
+	first := create(address, teamCalendar, "")
+	require.Empty(t, first.GetWarnings())
+	require.Empty(t, create(address, "other@group.calendar.google.com", "UTC").GetWarnings(), "another calendar")
+	require.Empty(t, create(address+"?other", teamCalendar, "").GetWarnings(), "another feed")
+
+	plan := &calferryv1.PlanSubscriptionRequest{Feed: &calferryv1.FeedSource{Url: address + "#top"}, CalendarId: teamCalendar}
+	planned, err := r.client.PlanSubscription(t.Context(), connect.NewRequest(plan))
+	require.NoError(t, err)
+	require.Len(t, planned.Msg.GetWarnings(), 1)
+	warning := planned.Msg.GetWarnings()[0]
+	require.Contains(t, warning, `"Term dates" (`+first.GetSubscription().GetId()+`)`)
+	require.Contains(t, warning, "change that subscription instead")
+	r.hidden("the warning", warning)
+	_, page := r.send(http.MethodPost, "/subscriptions/new", url.Values{"url": {address}, "account": {account}, "calendar": {teamCalendar}}.Encode())
+	require.Contains(t, html.UnescapeString(text(page)), "T"+warning[1:]+".")
+	require.Equal(t, []string{warning}, create("webcal"+strings.TrimPrefix(address, "http"), teamCalendar, "").GetWarnings())
+
+	own := &calferryv1.PlanSubscriptionRequest{Id: first.GetSubscription().GetId(), Feed: &calferryv1.FeedSource{Url: address + "?own"}}
+	planned, err = r.client.PlanSubscription(t.Context(), connect.NewRequest(own))
+	require.NoError(t, err)
+	require.Empty(t, planned.Msg.GetWarnings())
+	doc := "version: 1\nsubscriptions: [{name: Again, account: " + account + ", calendar: " + teamCalendar + ", url: \"" + address + "\"}]"
+	res, err := r.client.ImportConfig(t.Context(), connect.NewRequest(&calferryv1.ImportConfigRequest{Document: doc, DryRun: true}))
+	require.NoError(t, err)
+	require.Contains(t, res.Msg.GetSubscriptions()[0].GetDetail(), warning)
 }

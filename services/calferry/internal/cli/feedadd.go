@@ -69,10 +69,14 @@ func (a *App) feedAddCommand() *cobra.Command {
 					return err
 				}
 			}
-			s, err := statusOf(c.CreateSubscription(ctx, connect.NewRequest(req)))
+			res, err := c.CreateSubscription(ctx, connect.NewRequest(req))
 			if err != nil {
 				return err
 			}
+			if *yes { // else the preview has said it
+				warn(c.Stderr, res.Msg.GetWarnings())
+			}
+			s := res.Msg.GetSubscription()
 			return c.print(s, func(w io.Writer) { _, _ = fmt.Fprintln(w, s.GetId()) })
 		}, &source.secrets)
 	name = cmd.Flags().String("name", "", "name to show")
@@ -88,8 +92,9 @@ func (a *App) feedAddCommand() *cobra.Command {
 // preview shows on stderr what the first sync would write, and asks whether to go on.
 func (c *call) preview(ctx context.Context, req *calferryv1.CreateSubscriptionRequest) error {
 	const shown = 10
+	calendar := c.calendar(ctx, req.GetAccount(), req.GetCalendarId())
 	res, err := c.PlanSubscription(ctx, connect.NewRequest(&calferryv1.PlanSubscriptionRequest{
-		Feed: req.GetFeed(), Options: req.GetOptions(), CalendarTimeZone: c.zone(ctx, req.GetAccount(), req.GetCalendarId()), MaxEvents: shown,
+		Feed: req.GetFeed(), Options: req.GetOptions(), CalendarTimeZone: calendar.GetTimeZone(), CalendarId: calendar.GetId(), MaxEvents: shown,
 	}))
 	if err != nil {
 		return err
@@ -102,9 +107,10 @@ func (c *call) preview(ctx context.Context, req *calferryv1.CreateSubscriptionRe
 	return c.confirm(false, fmt.Sprintf("The first sync would write %d events into %s; subscribe?", p.GetCreates(), req.GetCalendarId()))
 }
 
-// zone is that of a calendar; empty when the account may not list its calendars, and times without a zone are
-// previewed in UTC then.
-func (c *call) zone(ctx context.Context, account, calendar string) string {
+// calendar is what the account's list tells of a calendar. When the account may not list its calendars, it is the id
+// alone, and times without a zone are previewed in UTC then.
+func (c *call) calendar(ctx context.Context, account, calendar string) *calferryv1.CalendarStatus {
+	named := &calferryv1.CalendarStatus{Id: calendar}
 	for found, err := range pages(func(token string) ([]*calferryv1.CalendarStatus, string, error) {
 		res, err := c.ListCalendars(ctx, connect.NewRequest(&calferryv1.ListCalendarsRequest{Account: account, PageSize: maxPage, PageToken: token}))
 		if err != nil {
@@ -113,13 +119,20 @@ func (c *call) zone(ctx context.Context, account, calendar string) string {
 		return res.Msg.GetCalendars(), res.Msg.GetNextPageToken(), nil
 	}) {
 		if err != nil {
-			return ""
+			return named
 		}
 		if found.GetId() == calendar || calendar == "primary" && found.GetPrimary() {
-			return found.GetTimeZone()
+			return found
 		}
 	}
-	return ""
+	return named
+}
+
+// warn tells what may not be meant, and holds nothing up.
+func warn(to io.Writer, warnings []string) {
+	for _, w := range warnings {
+		_, _ = fmt.Fprintln(to, "warning: "+w)
+	}
 }
 
 // showPlan lists the soonest events of a plan and what the reader had to say.
@@ -145,4 +158,5 @@ func showPlan(to io.Writer, p *calferryv1.PlanSubscriptionResponse) {
 		_, _ = fmt.Fprintln(to, n)
 	}
 	_, _ = fmt.Fprintf(to, "%d events read, %d skipped\n", p.GetRead(), p.GetSkipped())
+	warn(to, p.GetWarnings())
 }

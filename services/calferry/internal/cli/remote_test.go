@@ -148,6 +148,8 @@ func (r *running) testAdd(t *testing.T) {
 	r.body.Store(calendarOf(5))
 
 	r.add("alpha", "--title-prefix", "A: ", "--exclude", "summary~Event 5")
+	again := []string{"feed", "add", r.feeds.URL + "/alpha.ics", "--account", r.account, "--calendar", "team@example.com"}
+	require.Contains(t, r.typed("n\n", again...).stderr, `warning: this calendar has that feed already, by the subscription "alpha"`)
 	got = r.typed("", "feed", "sync", "alpha", "--wait", "--timeout", "30s").ok(t)
 	require.Contains(t, got.stdout, "0 waiting")
 	require.Contains(t, got.stderr, "written,", "a person sees how far it is")

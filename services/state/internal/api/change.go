@@ -27,7 +27,9 @@ func (s *Service) CreateSubscription(ctx context.Context, req *connect.Request[c
 	if err != nil {
 		return nil, err
 	}
-	return connect.NewResponse(&calferryv1.CreateSubscriptionResponse{Subscription: status}), nil
+	return connect.NewResponse(&calferryv1.CreateSubscriptionResponse{
+		Subscription: status, Warnings: s.twins(req.Msg.GetFeed(), status.GetCalendarId(), status.GetId()),
+	}), nil
 }
 
 // create stores a subscription, and starts its fetch if it is active.

@@ -239,6 +239,9 @@ func (i *importing) create(ctx context.Context, w *wanted, result *calferryv1.Im
 	}
 	result.Action, result.Detail = calferryv1.ImportAction_IMPORT_ACTION_CREATE, "into "+calendar
 	result.Id = ""
+	for _, warning := range i.service.twins(source, calendar, "") {
+		result.Detail += "; " + warning
+	}
 	if i.request.GetDryRun() {
 		return nil
 	}

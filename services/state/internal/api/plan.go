@@ -37,8 +37,8 @@ type Feeds interface {
 
 // preview is what one plan is made from.
 type preview struct {
-	source   *calferryv1.FeedSource
-	local    bool
+	source *calferryv1.FeedSource
+	local  bool
 	// calendar is the one that the feed is meant for, if that is known.
 	calendar string
 	settings plan.Settings

@@ -88,8 +88,9 @@ func (c *Console) preview(w http.ResponseWriter, r *http.Request) {
 		c.showAdd(w, r, http.StatusOK, page)
 		return
 	}
+	calendar := c.calendarOf(r, draft)
 	planned, err := call(r.Context(), c.api.PlanSubscription, &calferryv1.PlanSubscriptionRequest{
-		Feed: draft.GetFeed(), Options: draft.GetOptions(), CalendarTimeZone: c.zoneOf(r, draft),
+		Feed: draft.GetFeed(), Options: draft.GetOptions(), CalendarTimeZone: calendar.GetTimeZone(), CalendarId: calendar.GetId(),
 	})
 	if err != nil {
 		page.Error, page.Anyway = message(err), mayGoOn(err)
@@ -180,16 +181,18 @@ func (c *Console) add(w http.ResponseWriter, r *http.Request) {
 	c.back(w, r, made.GetSubscription().GetId(), "add")
 }
 
-// zoneOf is the zone of the calendar that was chosen; empty when nobody can tell yet.
-func (c *Console) zoneOf(r *http.Request, draft *calferryv1.CreateSubscriptionRequest) string {
+// calendarOf is the calendar that was chosen; its id alone when nobody can tell more, and nothing of one that is yet to
+// be made.
+func (c *Console) calendarOf(r *http.Request, draft *calferryv1.CreateSubscriptionRequest) *calferryv1.CalendarStatus {
+	chosen := &calferryv1.CalendarStatus{Id: draft.GetCalendarId()}
 	calendars, err := call(r.Context(), c.api.ListCalendars, &calferryv1.ListCalendarsRequest{Account: draft.GetAccount(), PageSize: maxList})
 	if err != nil {
-		return "" // the plan is then made as for UTC, and says so by the zones it shows
+		return chosen // the plan is then made as for UTC, and says so by the zones it shows
 	}
 	for _, one := range calendars.GetCalendars() {
 		if one.GetId() == draft.GetCalendarId() || one.GetPrimary() && draft.GetCalendarId() == "primary" {
-			return one.GetTimeZone()
+			return one
 		}
 	}
-	return ""
+	return chosen
 }

@@ -223,17 +223,18 @@ func statusOf(err error) int {
 
 func (c *Console) functions() template.FuncMap {
 	return template.FuncMap{
-		"int":     func(n uint32) int { return int(n) },
-		"uint":    number[uint64],
-		"instant": c.instant,
-		"until":   c.until,
-		"plural":  plural,
-		"pace":    paceText,
-		"number":  number[int],
-		"age":     age,
-		"count":   number[uint32],
-		"choices": func() map[string][]option { return formChoices },
-		"dict":    dict,
+		"int":      func(n uint32) int { return int(n) },
+		"uint":     number[uint64],
+		"instant":  c.instant,
+		"until":    c.until,
+		"plural":   plural,
+		"pace":     paceText,
+		"number":   number[int],
+		"age":      age,
+		"count":    number[uint32],
+		"choices":  func() map[string][]option { return formChoices },
+		"dict":     dict,
+		"sentence": sentence,
 	}
 }
 
