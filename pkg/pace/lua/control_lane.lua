@@ -8,6 +8,7 @@
 local control = {}
 local AGE = 60 * SEC    -- older work fades out of the measurement
 local ENOUGH = 50       -- writes that make one interval a measurement of its own
+local LONG = 5          -- throttles in a row that say less about a limit than about what a window still held
 
 -- start sets the pace of a lane that nobody remembers, or starts below what was remembered.
 function control.start(lane, start, remembered)
@@ -53,6 +54,8 @@ function control.learn(lane, closed)
     if lane.writes < ENOUGH then
       least = 0.7 * lane.pace
       accepted = (wrote + lane.wrote1) * 1e9 / (elapsed + lane.spent1)
+    elseif lane.closures >= LONG and lane.searching == 0 then
+      least = 0.5 * lane.pace
     end
     lane.pace = max(0.05e6, min(0.99 * lane.pace, max(least, 0.97 * accepted)))
     lane.searching = 0

@@ -43,6 +43,7 @@ local LANE = {
   'wrote1', 'spent1',    -- the same of the interval before
   'writes',              -- writes accepted since the gate opened, not aged
   'climb',               -- paced time since the gate opened, not aged
+  'before',              -- throttles in a row when the gate was closed the last time, 0 when that ended the search
   'beat',                -- usual time between two grants, pauses of a closed gate included; 0 unknown
   'bound',               -- how often a level was the brake of late, in thousandths of the grants
   'uslot', 'uunits',     -- send time held at the user level, and what was charged for it

@@ -18,9 +18,19 @@ local probes = string.match(ARGV[3], '%a*$')
 local retry_after = tonumber(ARGV[5])
 local opens, closed = lane.opens, '0'
 
--- The spread of a fifth keeps probes from missing the end of the same window again and again.
-local function doubling(longest)
-  return function(closures) return min(longest, 2 * SEC * 2 ^ closures) * (1 + clock[2] % 1000 / 5000) end
+-- spread lengthens a pause by up to a part, so that probes do not miss the end of the same window again and again.
+local function spread(pause, part) return pause * SEC * (1 + part * (clock[2] % 1000) / 1000) end
+
+local function level_pause(closures) return spread(min(30, 2 * 2 ^ closures), 0.2) end
+
+-- A calendar's pauses. Once its limit was met, what closes it for long is a window: the fourth pause ends before a window of
+-- a minute that was filled at an even pace can open, and the fifth soon after. A calendar that was closed for more than two
+-- throttles the last time takes so many pauses as that was longer for granted.
+local function lane_pause(closures)
+  if lane.searching == 1 then return spread(min(16, 2 * 2 ^ closures), 0.2) end
+  local step = closures + max(0, min(3, lane.before - 2))
+  if step < 3 then return spread(2 * 2 ^ step, 0.2) end
+  return spread(step == 3 and 13.5 or 17, 0.05)
 end
 
 local function usage_pause(closures)
@@ -53,7 +63,8 @@ end
 
 if outcome == 'ok' then lane.wrote, lane.writes = lane.wrote + 1000, lane.writes + 1 end
 
-settle(lane, 'calendar', 'c', doubling(16 * SEC), function()
+settle(lane, 'calendar', 'c', lane_pause, function()
+  lane.before = lane.searching == 1 and 0 or lane.closures
   -- A lane that found no work after the gate opened was not closed in that time.
   control.learn(lane, min(now, lane.opens + 2 * SEC) - lane.closed)
   lane.last, lane.tat = now, max(now, min(lane.tat, now + 1e12 / lane.pace))
@@ -63,7 +74,7 @@ for i, level in ipairs({{'user', 'u'}, {'project', 'p'}}) do
   local scope, letter = unpack(level)
   if concerns(scope, letter) then
     local record = read(KEYS[1 + i], LEVEL)
-    settle(record, scope, letter, doubling(30 * SEC))
+    settle(record, scope, letter, level_pause)
     if outcome == scope then record.tat = max(record.tat, record.opens) end
     write(KEYS[1 + i], LEVEL, record)
   end

@@ -73,10 +73,9 @@ func TestWhatACutWindowAllows(t *testing.T) {
 	require.InDelta(t, 21, (passed[22] - 30*time.Second).Seconds(), 0.6)
 }
 
-// TestAQuotaThatIsCutAndRestored: an endless backlog, a quarter of the limit from 600 to 1,500 s. The pace of a bucket is
-// found again within 30 s, with 3 % rejected meanwhile at most. A window that was filled at the old rate lets nobody
-// pass for 45 s: who knows all about it needs 21 s by the same measure, so it has 30 more than that, and what is
-// rejected is held to what the study reached, with its slack. After the restoration four fifths are used again within 160 s.
+// TestAQuotaThatIsCutAndRestored: an endless backlog, a quarter of the limit from 600 to 1,500 s. The pace is found again
+// within 30 s, with 3 % rejected meanwhile at most, even that of a window that was filled at the old rate and lets nobody pass
+// for 45 s. After the restoration four fifths are used again within 160 s.
 func TestAQuotaThatIsCutAndRestored(t *testing.T) {
 	t.Parallel()
 	seeds := 1
@@ -84,21 +83,19 @@ func TestAQuotaThatIsCutAndRestored(t *testing.T) {
 		seeds = 8
 	}
 	for _, test := range []struct {
-		name     string
-		limit    func() (Quota, float64)
-		found    float64 // seconds
-		rejected float64 // per cent
+		name  string
+		limit func() (Quota, float64)
 	}{
 		{"TB5b30", func() (Quota, float64) {
 			return &cut{&TokenBucket{Rate: 1.25, Burst: 7.5}, &TokenBucket{Rate: 5, Burst: 30}, cutFrom, cutTo}, 5
-		}, 30, 3},
+		}},
 		{"TB8b8", func() (Quota, float64) {
 			return &cut{&TokenBucket{Rate: 2, Burst: 2}, &TokenBucket{Rate: 8, Burst: 8}, cutFrom, cutTo}, 8
-		}, 30, 3},
+		}},
 		{"SW240/60", func() (Quota, float64) {
 			quarter, full := SlidingWindow{Size: 60, Window: time.Minute}, SlidingWindow{Size: 240, Window: time.Minute}
 			return &cutWindow{quarter, full, cutFrom, cutTo}, 4
-		}, 21 + 30, 3.3},
+		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -109,8 +106,8 @@ func TestAQuotaThatIsCutAndRestored(t *testing.T) {
 				found, back, rejected = found+f/float64(seeds), back+b/float64(seeds), rejected+r/float64(seeds)
 			}
 			t.Logf("pace found after %.0f s, %.1f %% rejected while cut, 80 %% again %.0f s after it was restored", found, rejected, back)
-			require.LessOrEqual(t, rejected, test.rejected)
-			require.LessOrEqual(t, found, test.found)
+			require.LessOrEqual(t, rejected, 3.0)
+			require.LessOrEqual(t, found, 30.0)
 			require.LessOrEqual(t, back, 160.0)
 		})
 	}
