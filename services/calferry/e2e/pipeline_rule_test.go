@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"connectrpc.com/connect"
 	"github.com/stretchr/testify/require"
 
 	"github.com/calferry/calferry/pkg/gcal"
@@ -68,6 +69,10 @@ func TestPipelineRefusedRule(t *testing.T) {
 	requireInstances(19)
 	sync := r.fetched("the second sync", func(s *calferryv1.SyncReport) bool { return s.GetSync() == 2 })
 	require.Contains(t, strings.Join(sync.GetNotes(), "\n"), `Google refuses the rule of the series "series"`)
+	planned, err := r.client.PlanSubscription(t.Context(), connect.NewRequest(&calferryv1.PlanSubscriptionRequest{Id: id}))
+	require.NoError(t, err)
+	require.EqualValues(t, []uint32{0, 0, 5}, []uint32{planned.Msg.GetCreates(), planned.Msg.GetUpdates(), planned.Msg.GetUnchanged()})
+	require.Contains(t, strings.Join(planned.Msg.GetNotes(), "\n"), `Google refuses the rule of the series "series"`)
 	h := r.healthy(id, "its health", func(h *calferryv1.Health) bool { return h.GetLastTurn().GetSync() == 2 && h.GetLastTurn().GetSettled() })
 	require.Empty(t, h.GetQuarantined())
 	require.Zero(t, h.GetConsecutiveErrors())

@@ -73,6 +73,7 @@ func (s *Service) PlanSubscription(ctx context.Context, req *connect.Request[cal
 	delta := plan.Diff(desired, p.view, p.settings)
 	out.Creates, out.Updates, out.Deletes = count(delta.Creates), count(delta.Updates), count(delta.Deletes)
 	out.Unchanged, out.Held = count(delta.Unchanged), count(len(delta.Held))
+	out.Notes = append(out.Notes, planNotes(delta.Notes)...)
 	size := min(int(cmp.Or(req.Msg.GetMaxEvents(), defaultSample)), maxSample)
 	out.Sample = s.sample(req.Msg.GetId(), desired, delta, p.view, size)
 	return connect.NewResponse(out), nil
