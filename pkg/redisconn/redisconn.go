@@ -63,7 +63,7 @@ func Connect(cfg Config) (redis.UniversalClient, error) {
 // Ready pings Redis.
 func Ready(ctx context.Context, c redis.UniversalClient) error {
 	if err := c.Ping(ctx).Err(); err != nil {
-		return fmt.Errorf("redis does not answer (check --redis-url): %w", err)
+		return fmt.Errorf("redis does not answer (is it running, and is its address right? It is --redis of `calferry up` and `calferry sync`, --redis-url of a service): %w", err)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"io"
 
 	"connectrpc.com/connect"
@@ -93,19 +94,31 @@ func (a *App) feedSyncCommand() *cobra.Command {
 }
 
 func (a *App) feedRemoveCommand() *cobra.Command {
-	var purge *bool
+	var purge, yes *bool
 	cmd := a.remote("remove SUBSCRIPTION", "Remove a subscription; its events stay unless --purge", cobra.ExactArgs(1),
 		func(ctx context.Context, c *call) error {
-			id, err := c.id(ctx)
+			s, err := c.subscription(ctx, c.args[0])
 			if err != nil {
 				return err
 			}
-			s, err := c.remove(ctx, id, *purge)
-			if err != nil {
+			if err := c.confirmRemoval(*yes, s, *purge); err != nil {
+				return err
+			}
+			if s, err = c.remove(ctx, s.GetId(), *purge); err != nil {
 				return err
 			}
 			return c.printSubscription(s)
 		})
 	purge = cmd.Flags().Bool("purge", false, "also delete its events from the calendar; `calferry purge` does so and waits")
+	yes = cmd.Flags().BoolP("yes", "y", false, "do not ask")
 	return cmd
+}
+
+// confirmRemoval asks whether a subscription shall go, and says what becomes of its events.
+func (c *call) confirmRemoval(yes bool, s *calferryv1.SubscriptionStatus, purge bool) error {
+	what := fmt.Sprintf("%s goes; its events stay in %s, and nobody updates them any more.", s.GetName(), s.GetCalendarId())
+	if purge {
+		what = fmt.Sprintf("%s goes, and all of its events in %s with it.", s.GetName(), s.GetCalendarId())
+	}
+	return c.confirm(yes, what)
 }

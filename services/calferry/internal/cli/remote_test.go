@@ -302,6 +302,15 @@ func (r *running) testRepairAndPurge(t *testing.T) {
 	require.True(t, got.Done)
 	require.Equal(t, 5, got.Deleted)
 	r.run("feed", "show", "alpha").refused(t, exitFailed, "alpha")
+
+	gone := r.add("gone")
+	r.run("feed", "remove", "gone").refused(t, exitFailed, "its events stay in team@example.com", "--yes")
+	r.run("feed", "remove", "gone", "--purge").refused(t, exitFailed, "all of its events", "--yes")
+	require.Equal(t, exitFailed, r.typed("n\n", "feed", "remove", "gone").code)
+	require.Equal(t, calferryv1.SubscriptionState_SUBSCRIPTION_STATE_ACTIVE, r.show(gone).GetState())
+	require.Contains(t, r.typed("y\n", "feed", "remove", "gone").ok(t).stderr, "nobody updates them any more")
+	more := r.add("more")
+	r.run("feed", "remove", more, "--yes").ok(t)
 }
 
 func TestManualComesFromTheCommands(t *testing.T) {

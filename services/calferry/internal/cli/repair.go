@@ -55,7 +55,7 @@ func (a *App) purgeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := c.confirm(*yes, fmt.Sprintf("%s goes, and all of its events in %s with it.", s.GetName(), s.GetCalendarId())); err != nil {
+			if err := c.confirmRemoval(*yes, s, true); err != nil {
 				return err
 			}
 			p := &purged{ID: s.GetId(), Name: s.GetName()}

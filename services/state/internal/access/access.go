@@ -62,7 +62,7 @@ func New(settings Settings, prefix string, secrets *Secrets, now func() time.Tim
 	for _, t := range []struct {
 		text string
 		who  Identity
-	}{{settings.AuthToken.Reveal(), Identity{"token", Operator}}, {settings.ViewerToken.Reveal(), Identity{"viewer token", Viewer}}} {
+	}{{settings.AuthToken.Reveal(), Identity{Actor: "token", Role: Operator}}, {settings.ViewerToken.Reveal(), Identity{Actor: "viewer token", Role: Viewer}}} {
 		if t.text != "" {
 			g.tokens = append(g.tokens, token{sha256.Sum256([]byte(t.text)), t.who})
 		}
@@ -71,7 +71,7 @@ func New(settings Settings, prefix string, secrets *Secrets, now func() time.Tim
 	if secrets != nil {
 		root = secrets.SessionKey
 		if len(secrets.TokenHash) == sha256.Size {
-			g.tokens = append(g.tokens, token{[sha256.Size]byte(secrets.TokenHash), Identity{"token", Operator}})
+			g.tokens = append(g.tokens, token{[sha256.Size]byte(secrets.TokenHash), Identity{Actor: "token", Role: Operator}})
 		}
 	}
 	if len(root) == 0 {
@@ -109,7 +109,7 @@ func (g *Guard) Wrap(next, denied http.Handler) http.Handler {
 				http.Error(w, "This server answers only under a loopback address, such as http://127.0.0.1. Set an auth token to serve other names.", http.StatusMisdirectedRequest)
 				return
 			}
-			next.ServeHTTP(w, r.WithContext(With(r.Context(), Identity{"local", Operator})))
+			next.ServeHTTP(w, r.WithContext(With(r.Context(), Identity{Actor: "local", Role: Operator})))
 			return
 		}
 		who := g.identify(r)
@@ -146,7 +146,7 @@ func (g *Guard) identify(r *http.Request) Identity {
 	for _, value := range cookies(r, cookieName) {
 		if v, ok := open[sessionValue](g.key, "session", value, g.now()); ok {
 			if role := g.standing(v); role != Nobody {
-				return Identity{v.Actor, role}
+				return Identity{Actor: v.Actor, Role: role, Session: true}
 			}
 		}
 	}
@@ -195,7 +195,7 @@ func (g *Guard) proxied(r *http.Request) Identity {
 			}
 		}
 	}
-	return Identity{who.email, g.settings.role(who)}
+	return Identity{Actor: who.email, Role: g.settings.role(who)}
 }
 
 func (g *Guard) matches(text string) (token, bool) {

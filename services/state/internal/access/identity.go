@@ -35,6 +35,8 @@ type Identity struct {
 	// Actor is the address of a person, "token", "viewer token", or "local".
 	Actor string
 	Role  Role
+	// Session is set where the browser's session shows it: what logging out ends. A proxy's word is none.
+	Session bool
 }
 
 type identityKey struct{}

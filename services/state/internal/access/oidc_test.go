@@ -136,9 +136,9 @@ func TestPeopleSignInWithAProvider(t *testing.T) {
 		want   access.Identity
 		why    string
 	}{
-		"by address":            {claims: map[string]any{"email": "Ada@example.com", "email_verified": true}, want: access.Identity{Actor: "Ada@example.com", Role: access.Operator}},
-		"by group":              {claims: map[string]any{"groups": []string{"admins"}}, want: access.Identity{Actor: "subject 42", Role: access.Operator}},
-		"by domain":             {claims: map[string]any{"email": "bob@example.com"}, want: access.Identity{Actor: "bob@example.com", Role: access.Viewer}},
+		"by address":            {claims: map[string]any{"email": "Ada@example.com", "email_verified": true}, want: access.Identity{Actor: "Ada@example.com", Role: access.Operator, Session: true}},
+		"by group":              {claims: map[string]any{"groups": []string{"admins"}}, want: access.Identity{Actor: "subject 42", Role: access.Operator, Session: true}},
+		"by domain":             {claims: map[string]any{"email": "bob@example.com"}, want: access.Identity{Actor: "bob@example.com", Role: access.Viewer, Session: true}},
 		"another domain":        {claims: map[string]any{"email": "eve@evil-example.com"}, why: "not on the list"},
 		"address in a name":     {claims: map[string]any{"email": "\"@example.com\"@evil.com"}, why: "not on the list"},
 		"unverified address":    {claims: map[string]any{"email": "ada@example.com", "email_verified": false}, why: "not on the list"},

@@ -149,15 +149,16 @@ type frame struct {
 	Base    string
 	Version string
 	Now     time.Time
-	LogOut  bool
-	// MayChange is whether who looks may change something: a page shows no button that would be refused.
-	MayChange bool
+	// LogOut is whether there is a session to end, and MayChange whether who looks may change something: a page shows
+	// no button that would do nothing or be refused. MayLook is set for those who may look, not change.
+	LogOut, MayChange, MayLook bool
 }
 
 func (c *Console) show(w http.ResponseWriter, r *http.Request, status int, page string, f frame) {
 	f.Base, f.Version, f.Now = c.base, c.version, c.now()
-	f.LogOut = c.guard.Required() && page != "login"
-	f.MayChange = access.From(r.Context()).Role >= access.Operator
+	who := access.From(r.Context())
+	f.LogOut = who.Session
+	f.MayChange, f.MayLook = who.Role >= access.Operator, who.Role == access.Viewer
 	if f.Notice == "" {
 		f.Notice = notices[r.URL.Query().Get("done")]
 	}

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"net/http"
 
 	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
@@ -8,9 +9,24 @@ import (
 
 // auditPage is what people did, newest first.
 type auditPage struct {
-	Entries []*calferryv1.AuditEntry
+	Entries []action
 	After   string
 	Error   string
+}
+
+// action is what somebody did. Name is what its subject is called now, empty when nobody knows.
+type action struct {
+	*calferryv1.AuditEntry
+	Name string
+}
+
+// nameOf is what a subscription or an account is called.
+func (c *Console) nameOf(id string) string {
+	if row, ok := c.board.Row(id); ok {
+		return row.Subscription.GetName()
+	}
+	account := c.board.Account(id)
+	return cmp.Or(account.GetName(), account.GetEmail())
 }
 
 func (c *Console) audit(w http.ResponseWriter, r *http.Request) {
@@ -19,7 +35,9 @@ func (c *Console) audit(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		page.Error = message(err)
 	}
-	page.Entries = got.GetEntries()
+	for _, e := range got.GetEntries() {
+		page.Entries = append(page.Entries, action{e, c.nameOf(e.GetSubject())})
+	}
 	page.After = got.GetNextPageToken()
 	c.show(w, r, http.StatusOK, "audit", frame{Title: "Actions", Nav: "audit", Body: page})
 }
