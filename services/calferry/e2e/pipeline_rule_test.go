@@ -38,7 +38,9 @@ func TestPipelineRefusedRule(t *testing.T) {
 		r.turn("the dates", func(rep *calferryv1.TurnReport) bool { return rep.GetSync() == 2 && rep.GetSettled() })
 	})
 	require.Len(t, got, 3+1+1+1, "three events, one refusal, the dates and the moved instance: %v", got)
-	rep := r.turn("the refusal", func(rep *calferryv1.TurnReport) bool { return rep.GetSync() == 1 && rep.GetEndedBy() == calferryv1.TurnEnd_TURN_END_DONE })
+	rep := r.turn("the refusal", func(rep *calferryv1.TurnReport) bool {
+		return rep.GetSync() == 1 && rep.GetEndedBy() == calferryv1.TurnEnd_TURN_END_DONE
+	})
 	require.False(t, rep.GetSettled())
 	require.EqualValues(t, 2, rep.GetCounts().GetRemaining())
 
@@ -71,7 +73,7 @@ func TestPipelineRefusedRule(t *testing.T) {
 	require.Contains(t, strings.Join(sync.GetNotes(), "\n"), `Google refuses the rule of the series "series"`)
 	planned, err := r.client.PlanSubscription(t.Context(), connect.NewRequest(&calferryv1.PlanSubscriptionRequest{Id: id}))
 	require.NoError(t, err)
-	require.EqualValues(t, []uint32{0, 0, 5}, []uint32{planned.Msg.GetCreates(), planned.Msg.GetUpdates(), planned.Msg.GetUnchanged()})
+	require.Equal(t, []uint32{0, 0, 5}, []uint32{planned.Msg.GetCreates(), planned.Msg.GetUpdates(), planned.Msg.GetUnchanged()})
 	require.Contains(t, strings.Join(planned.Msg.GetNotes(), "\n"), `Google refuses the rule of the series "series"`)
 	h := r.healthy(id, "its health", func(h *calferryv1.Health) bool { return h.GetLastTurn().GetSync() == 2 && h.GetLastTurn().GetSettled() })
 	require.Empty(t, h.GetQuarantined())

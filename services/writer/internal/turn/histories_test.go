@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -118,6 +119,7 @@ type historySeries struct {
 	day        int
 	over       map[int]string
 	dropped    []int
+	odd        bool // its rule is one that Google refuses
 }
 
 const (
@@ -154,6 +156,8 @@ func newHistory(w *world, seed uint64) *history {
 		h.series = append(h.series, &historySeries{key: fmt.Sprint("series", i), title: fmt.Sprint("series ", i), day: 20 + 10*i, over: map[int]string{}})
 	}
 	h.series[0].over[1] = "series 0, another"
+	h.series[1].odd = h.odd()
+	h.refuseOdd()
 	h.publish()
 	return h
 }
@@ -205,6 +209,9 @@ func (h *history) publish() {
 	for _, s := range h.series {
 		master := hour(s.title, h.at(s.day))
 		master.Recurrence = []string{fmt.Sprint("RRULE:FREQ=WEEKLY;COUNT=", historyWeeks)}
+		if s.odd {
+			master.Recurrence[0] += historyOdd
+		}
 		for _, n := range s.dropped {
 			master.Recurrence = append(master.Recurrence, "EXDATE:"+h.instance(s, n))
 		}
@@ -218,6 +225,20 @@ func (h *history) publish() {
 			}
 		}
 	}
+}
+
+// historyOdd makes a rule one that Google refuses.
+const historyOdd = ";WKST=SU"
+
+// odd tells whether Google refuses rules in this history.
+func (h *history) odd() bool { return h.seed%3 == 1 }
+
+// refuseOdd lets Google refuse odd rules for good.
+func (h *history) refuseOdd() {
+	h.sim.Fail(gcalsim.Rule{
+		Match: gcalsim.Match{Ops: []gcalsim.Op{gcalsim.OpWrite}, Recurrence: historyOdd},
+		Fault: gcalsim.FaultAnswer, Status: http.StatusBadRequest, Body: ruleRefusal,
+	})
 }
 
 func (h *history) instance(s *historySeries, n int) string {
@@ -275,7 +296,8 @@ func (h *history) edit() string {
 		return fmt.Sprint(single.key, " gone: ", single.gone)
 	case 6:
 		series.title = fmt.Sprint(series.key, " take ", h.serial)
-		return series.title
+		series.odd = h.odd() && h.serial%3 > 0
+		return fmt.Sprint(series.title, ", odd: ", series.odd)
 	case 7:
 		if _, over := series.over[n]; over {
 			delete(series.over, n)
@@ -467,6 +489,7 @@ func (h *history) googleID(key string) string {
 func (h *history) heal() {
 	h.note("the faults end")
 	h.sim.ClearFaults()
+	h.refuseOdd()
 	h.google.mu.Lock()
 	h.google.lossy = 0
 	banned := h.google.banned
