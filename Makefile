@@ -56,7 +56,7 @@ $(JS)/node_modules/.package-lock.json: $(JS)/package-lock.json
 
 .PHONY: test
 test: $(JS)/node_modules/.package-lock.json ## Run all tests; uses redis-server, chromium and node when they are there, and says what it missed
-	go test $(RACE) -timeout 10m $(PACKAGES)
+	go test $(RACE) -timeout 15m $(PACKAGES)
 	$(if $(RACE),go test ./pkg/pace/pacesim) # simulations have one goroutine, and are twenty times slower under the detector
 	@missing=0; \
 	for tool in redis-server chromium node npm; do \

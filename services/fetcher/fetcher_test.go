@@ -50,7 +50,7 @@ func next(t *testing.T, c <-chan *calferryv1.SyncReport) *calferryv1.SyncReport 
 	select {
 	case r := <-c:
 		return r
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		require.FailNow(t, "no report")
 		return nil
 	}

@@ -166,7 +166,7 @@ func (r *rig) alongside(service *state.Service) {
 		select {
 		case err := <-done:
 			require.NoError(r.t, err)
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			require.FailNow(r.t, "the second replica does not stop")
 		}
 	})

@@ -400,7 +400,7 @@ func TestPagesHearOfChangesUntilTheServiceStops(t *testing.T) {
 	r := newRig(t)
 	account := r.connect()
 	id, other := r.create(account, "Term dates"), r.create(account, "Other")
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.web.URL+"/events?follow="+id, nil)
 	require.NoError(t, err)

@@ -29,7 +29,7 @@ const (
 	pipelineOwner    = "ada@example.com"
 	pipelineCalendar = "team@group.calendar.google.com"
 	// pipelinePatience is far longer than anything here takes on a busy machine.
-	pipelinePatience = 140 * time.Second
+	pipelinePatience = 4 * time.Minute
 )
 
 // pipelineRig is Calferry in one process over a new data directory, with a simulated Google and a feed's server.

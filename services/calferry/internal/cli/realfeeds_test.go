@@ -39,7 +39,7 @@ func TestRealFeedsSettle(t *testing.T) {
 				"--now", clock, "--pace-start", "1000", "--pace-max", "1000", "--quota-user", "1000000",
 				"--quota-project", "1000000",
 				"--redis", "auto", // a server, where there is one, runs thousands of scripts faster than this process
-				"--timeout", "4m", // under the race detector, on a machine that does other things too
+				"--timeout", "8m", // under the race detector, on a machine that does other things too
 			}
 			r, res := g.sync(t, feed, dir, args...)
 			r.ok(t)

@@ -239,9 +239,9 @@ func (r *running) testWatch(t *testing.T) {
 	named := func(name string) func() bool {
 		return func() bool { return strings.Contains(stdout.String(), name) }
 	}
-	require.Eventually(t, named(`"alpha"`), 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, named(`"alpha"`), time.Minute, 10*time.Millisecond)
 	r.run("feed", "edit", "beta", "--name", "gamma").ok(t)
-	require.Eventually(t, named(`"gamma"`), 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, named(`"gamma"`), time.Minute, 10*time.Millisecond)
 	stop()
 	require.Zero(t, <-ended, "to be interrupted is how a watch ends")
 	for line := range strings.Lines(stdout.String()) {

@@ -140,7 +140,7 @@ func TestProgressIsSeenBeforeItIsReported(t *testing.T) {
 		stop()
 		require.NoError(t, <-ended)
 	}()
-	patience := time.After(20 * time.Second)
+	patience := time.After(time.Minute)
 	select {
 	case <-b.Ready():
 	case <-patience:

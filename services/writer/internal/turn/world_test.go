@@ -428,7 +428,7 @@ func (p *puppet) until(step turn.Step) *puppet {
 			}
 		case res := <-p.end:
 			require.FailNow(p.w, "the turn ended early", "before %s: %s", step, res)
-		case <-time.After(15 * time.Second):
+		case <-time.After(time.Minute):
 			require.FailNow(p.w, "the turn hangs", "before %s", step)
 		}
 	}
@@ -453,7 +453,7 @@ func (p *puppet) finish() workqueue.Result {
 			p.on <- nil
 		case res := <-p.end:
 			return res
-		case <-time.After(15 * time.Second):
+		case <-time.After(time.Minute):
 			require.FailNow(p.w, "the turn does not end")
 		}
 	}
