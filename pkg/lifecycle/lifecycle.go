@@ -83,8 +83,24 @@ func (g *Group) Run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Signals returns a context that ends at the first SIGINT or SIGTERM. A second signal kills the process, for
-// people who do not want to wait for a turn to finish.
+// SignalError is the cause of a context of Signals that a signal has ended. It is an ErrStopping.
+type SignalError struct{ Signal os.Signal }
+
+func (s *SignalError) Error() string { return ErrStopping.Error() + ": " + s.Signal.String() }
+
+// Unwrap says that this is a stop.
+func (s *SignalError) Unwrap() error { return ErrStopping }
+
+// ExitCode is what shells say of a program that the signal ended: 130 for SIGINT, 143 for SIGTERM.
+func (s *SignalError) ExitCode() int {
+	if n, ok := s.Signal.(syscall.Signal); ok {
+		return 128 + int(n)
+	}
+	return 128
+}
+
+// Signals returns a context that ends at the first SIGINT or SIGTERM, with a *SignalError as its cause. A second signal
+// kills the process, for people who do not want to wait for a turn to finish.
 func Signals(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	ch := make(chan os.Signal, 2)
@@ -94,10 +110,9 @@ func Signals(ctx context.Context) (context.Context, context.CancelFunc) {
 		case <-ctx.Done():
 			return
 		case s := <-ch:
-			cancel(fmt.Errorf("%w: %s", ErrStopping, s))
+			cancel(&SignalError{s})
 		}
-		<-ch
-		os.Exit(130)
+		os.Exit((&SignalError{<-ch}).ExitCode())
 	}()
 	return ctx, func() { signal.Stop(ch); cancel(nil) }
 }

@@ -113,7 +113,7 @@ func TestADataDirectoryThatIsNotOursStaysAsItIs(t *testing.T) {
 	} {
 		before := tree(t, c.dir)
 		r, _ := g.sync(t, feed, c.dir)
-		r.refused(t, exitFailed, c.words...)
+		r.failed(t, exitFailed, "error", c.words...)
 		run(t, "up", "--data-dir", c.dir, "--listen", "127.0.0.1:0").refused(t, exitFailed, c.words...)
 		require.Equal(t, before, tree(t, c.dir), name)
 	}

@@ -15,11 +15,13 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/calferry/calferry/pkg/config"
+	"github.com/calferry/calferry/pkg/lifecycle"
 	"github.com/calferry/calferry/pkg/redisconn"
 	"github.com/calferry/calferry/pkg/telemetry"
 )
 
-// Exit codes. `calferry sync` ends with the worst that holds; the order is that of exitRank.
+// Exit codes. `calferry sync` ends with the worst that holds; its help tells the order. What a signal ends has the code
+// that shells give it: 130, or 143.
 const (
 	exitOK          = 0
 	exitFailed      = 1
@@ -81,10 +83,22 @@ func (a *App) Run(ctx context.Context, args []string) int {
 	if !errors.As(err, &exit) {
 		exit = &exitError{exitFailed, err}
 	}
+	if signalled, ok := errors.AsType[*lifecycle.SignalError](context.Cause(ctx)); ok {
+		exit = &exitError{signalled.ExitCode(), exit.err}
+	}
 	if exit.err != nil {
-		_, _ = fmt.Fprintf(a.Stderr, "calferry: %v\n", exit.err)
+		_, _ = fmt.Fprintf(a.Stderr, "calferry: %v\n", orSignal(ctx, exit.err))
 	}
 	return exit.code
+}
+
+// orSignal is the signal that ended ctx, if err only tells that something did.
+func orSignal(ctx context.Context, err error) error {
+	signalled, ok := errors.AsType[*lifecycle.SignalError](context.Cause(ctx))
+	if ok && errors.Is(err, context.Canceled) {
+		return signalled
+	}
+	return err
 }
 
 func (a *App) root() *cobra.Command {

@@ -60,6 +60,18 @@ func (r ran) refused(t *testing.T, code int, words ...string) {
 	}
 }
 
+// failed requires a run of `calferry sync --json` to end with the code, one line on stderr with all of the words, and on
+// stdout one object with the state and that line.
+func (r ran) failed(t *testing.T, code int, state string, words ...string) {
+	t.Helper()
+	var told result
+	r.into(t, &told)
+	require.Equal(t, state, told.State)
+	require.Equal(t, "calferry: "+told.Error+"\n", r.stderr)
+	r.stdout = ""
+	r.refused(t, code, words...)
+}
+
 // ok requires a run to have ended well.
 func (r ran) ok(t *testing.T) ran {
 	t.Helper()

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/calferry/calferry/pkg/config"
 	"github.com/calferry/calferry/pkg/gcal"
+	"github.com/calferry/calferry/pkg/lifecycle"
 	"github.com/calferry/calferry/pkg/plan"
 	"github.com/calferry/calferry/services/calferry/internal/datadir"
 	"github.com/calferry/calferry/services/calferry/internal/embedredis"
@@ -38,6 +40,15 @@ type syncSettings struct {
 	Token config.Secret `flag:"google-token" file:"google.token" help:"access token for the calendar"`
 }
 
+const syncHelp = `Carry a feed into a calendar once, until nothing is pending.
+
+Exit status: 0 when the calendar holds what the feed wants; else the worst of
+5 (the token is refused), 6 (the feed cannot be read), 7 (the time is up),
+4 (deletions wait for approval), 3 (Google refuses events); 130 and 143 when
+SIGINT or SIGTERM stopped it; 1 for anything else. With --json, stdout holds
+one object whatever happens, with the state and the error. What waits stays in
+the data directory, and the same command goes on with it.`
+
 func (a *App) syncCommand() *cobra.Command {
 	data, google, cfg := &dataSettings{}, &googleSettings{}, &syncSettings{}
 	services := &stack.Config{Redis: embedredis.Config{}}
@@ -47,6 +58,7 @@ func (a *App) syncCommand() *cobra.Command {
 	var calendar *string
 	var timeout *time.Duration
 	var options *optionFlags
+	told := false
 	cmd := a.command("sync FEED", "Carry a feed into a calendar once, until nothing is pending", cobra.ExactArgs(1),
 		[]any{data, google, cfg, redis, fetch, write},
 		func(ctx context.Context, e *env, args []string) error {
@@ -72,6 +84,7 @@ func (a *App) syncCommand() *cobra.Command {
 			if err != nil {
 				return syncError(err)
 			}
+			told = true
 			if *asJSON {
 				err = a.writeJSON(res)
 			} else {
@@ -82,6 +95,16 @@ func (a *App) syncCommand() *cobra.Command {
 			}
 			return outcome(res)
 		})
+	// What ends before the sync is told to programs in the same form.
+	sync := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		err := sync(cmd, args)
+		if err == nil || told || !*asJSON {
+			return err
+		}
+		return errors.Join(err, a.writeJSON(oneshot.Failure(stateOf(err), orSignal(cmd.Context(), err).Error())))
+	}
+	cmd.Long = syncHelp
 	cmd.Annotations[oneShot] = "yes"
 	asJSON = jsonFlag(cmd)
 	calendar = cmd.Flags().String("calendar", "", "id of the Google calendar (required)")
@@ -124,20 +147,21 @@ func (a *App) sync(ctx context.Context, e *env, data *dataSettings, cfg stack.Co
 	defer func() { err = errors.Join(err, s.Close(ctx)) }()
 
 	run, stop := context.WithCancel(ctx)
-	work, giveUp := context.WithCancelCause(ctx)
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		run, cancel = context.WithTimeoutCause(run, timeout, oneshot.ErrTimeUp)
+		defer cancel()
+	}
+	// Whoever ends the sync ends the services first: what they have done is then all in the ledger, and told.
+	work, giveUp := context.WithCancelCause(context.WithoutCancel(ctx))
 	ended := make(chan error, 1)
 	go func() {
 		err := s.Run(run)
-		giveUp(err)
+		giveUp(cmp.Or(err, context.Cause(run)))
 		ended <- err
 	}()
 	defer func() { stop(); err = errors.Join(err, <-ended) }()
 
-	if timeout > 0 {
-		var cancel context.CancelFunc
-		work, cancel = context.WithTimeoutCause(work, timeout, oneshot.ErrTimeUp)
-		defer cancel()
-	}
 	line := a.progressLine()
 	defer line.end()
 	r := &oneshot.Runner{Stack: s, Progress: line.show}
@@ -154,6 +178,25 @@ func syncError(err error) error {
 	return err
 }
 
+// stateOf is the state of a run that ended with an error before there was a sync.
+func stateOf(err error) oneshot.State {
+	if errors.Is(err, context.Canceled) || errors.Is(err, lifecycle.ErrStopping) {
+		return oneshot.Interrupted
+	}
+	if g, ok := errors.AsType[*gcal.Error](err); ok && (g.Class == gcal.CalendarGone || g.Class == gcal.CalendarReadOnly) {
+		return oneshot.CalendarFailed
+	}
+	if exit, ok := errors.AsType[*exitError](err); ok {
+		switch exit.code {
+		case exitFeed:
+			return oneshot.FeedFailed
+		case exitAuth:
+			return oneshot.AuthFailed
+		}
+	}
+	return oneshot.Failed
+}
+
 // outcome turns how a sync ended into an exit code.
 func outcome(res *oneshot.Result) error {
 	switch res.State {
@@ -165,6 +208,8 @@ func outcome(res *oneshot.Result) error {
 		return &exitError{exitHeld, errors.New(res.Error + ": see `calferry holds`, or sync again when the feed is whole")}
 	case oneshot.TimedOut:
 		return &exitError{exitTimedOut, errors.New(res.Error)}
+	case oneshot.Interrupted:
+		return errors.New(res.Error) // the signal gives the exit code
 	case oneshot.FeedFailed:
 		return &exitError{exitFeed, errors.New(res.Error)}
 	case oneshot.AuthFailed:

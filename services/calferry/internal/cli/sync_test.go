@@ -2,17 +2,20 @@ package cli_test
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/calferry/calferry/pkg/gcalsim"
+	"github.com/calferry/calferry/pkg/lifecycle"
 )
 
 func TestSyncSettlesAndThenAsksNothing(t *testing.T) {
@@ -81,6 +84,40 @@ func TestSyncThatRunsOutOfTimeIsGoneOnWith(t *testing.T) {
 	require.Equal(t, 5, res.Created, "only what was left")
 	require.Equal(t, 8, g.writes())
 	require.Len(t, g.titles(), 8)
+}
+
+// A sync that is stopped tells what is done and what is left, with the exit code of the signal.
+func TestSyncThatIsStoppedIsGoneOnWith(t *testing.T) {
+	t.Parallel()
+	for signal, code := range map[os.Signal]int{os.Interrupt: 130, syscall.SIGTERM: 143} {
+		t.Run(signal.String(), func(t *testing.T) {
+			t.Parallel()
+			g, feed, dir := newGoogle(t, gcalsim.Config{}), write(t, "term.ics", calendarOf(8)), newDir(t)
+			g.sim.SetQuota(calendarID, gcalsim.FixedWindow{N: 3, Window: time.Hour})
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			ended := make(chan ran, 1)
+			go func() { ended <- runIn(ctx, nil, g.args(feed, dir)...) }()
+			require.Eventually(t, func() bool { return g.sim.Stats(calendarID).Throttled > 0 }, time.Minute, 10*time.Millisecond)
+			cancel(&lifecycle.SignalError{Signal: signal})
+			r := <-ended
+			r.failed(t, code, "interrupted", signal.String(), "3 written, 5 waiting", "the same command goes on with it")
+			var res result
+			r.into(t, &res)
+			require.Equal(t, []int{3, 5}, []int{res.Created, res.Waiting})
+			require.Equal(t, "ACTIVE", res.Status)
+
+			g.sim.SetQuota(calendarID, nil)
+			r, res = g.sync(t, feed, dir)
+			r.ok(t)
+			require.Equal(t, 5, res.Created, "only what was left")
+		})
+	}
+	// Before there is anything to tell.
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(&lifecycle.SignalError{Signal: syscall.SIGTERM})
+	g := newGoogle(t, gcalsim.Config{})
+	runIn(ctx, nil, g.args(write(t, "term.ics", calendarOf(1)), newDir(t))...).failed(t, 143, "interrupted", "stopping: terminated")
 }
 
 func TestSyncHoldsWhatLooksLikeAnAccident(t *testing.T) {
@@ -159,7 +196,7 @@ func TestSyncWithAWrongTokenOrCalendar(t *testing.T) {
 	good := g.token
 	g.token = "no-such-token"
 	r, _ := g.sync(t, feed, dir)
-	r.refused(t, exitAuth, "token")
+	r.failed(t, exitAuth, "auth-error", "token")
 	require.Zero(t, g.writes())
 
 	g.token = good
@@ -184,7 +221,10 @@ func TestSyncWithAWrongTokenOrCalendar(t *testing.T) {
 	require.Len(t, g.titles(), 5)
 
 	run(t, "sync", feed, "--calendar", "no-such@example.com", "--google-endpoint", g.url, "--google-token", g.token,
-		"--data-dir", newDir(t), "--redis", "memory", "--json").refused(t, exitFailed, "calendar")
+		"--data-dir", newDir(t), "--redis", "memory", "--json").failed(t, exitFailed, "calendar-error", "calendar")
+	run(t, "sync", feed, "--json").failed(t, exitFailed, "error", "--calendar")
+	run(t, "sync", feed, "--google-token-file", "no-such.token", "--json").failed(t, exitFailed, "error", "no-such.token")
+	run(t, "sync", feed, "--json", "--noise", "(").failed(t, exitFailed, "error", "noise 1")
 }
 
 func TestSyncOfAFeedThatCannotBeRead(t *testing.T) {
@@ -227,9 +267,8 @@ func TestSyncOfAFeedThatCannotBeRead(t *testing.T) {
 			require.Equal(t, exitFeed, r.code, "%s %s", r.stderr, r.stdout)
 			require.Contains(t, r.stderr, c.says)
 			require.Equal(t, 1, strings.Count(r.stderr, "\n"), r.stderr)
-			if r.stdout != "" {
-				require.Equal(t, "feed-error", res.State)
-			}
+			require.Equal(t, "feed-error", res.State)
+			require.Contains(t, res.Error, c.says)
 			require.Empty(t, g.sim.Log(), "Google is not asked about a calendar for a feed that cannot be read")
 
 			plan := run(t, "plan", c.feed, "--json")

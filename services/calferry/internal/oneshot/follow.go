@@ -39,7 +39,7 @@ func (f *follower) wait(ctx context.Context) (*Result, error) {
 		msg, err := f.next(ctx)
 		switch {
 		case ctx.Err() != nil:
-			return f.result(context.WithoutCancel(ctx), TimedOut, context.Cause(ctx).Error())
+			return f.stopped(context.WithoutCancel(ctx), context.Cause(ctx))
 		case errors.Is(err, context.DeadlineExceeded):
 			f.progress(ctx) // turns save once a second, and report at their end
 			continue
@@ -60,6 +60,24 @@ func (f *follower) wait(ctx context.Context) (*Result, error) {
 			return f.result(ctx, state, problem)
 		}
 	}
+}
+
+// stopped sums up what was done and what is left when the sync's context ends.
+func (f *follower) stopped(ctx context.Context, cause error) (*Result, error) {
+	if errors.Is(cause, ErrTimeUp) {
+		return f.result(ctx, TimedOut, cause.Error())
+	}
+	res, err := f.result(ctx, Interrupted, "")
+	if err != nil {
+		return nil, err
+	}
+	if f.sync == nil {
+		res.Error = fmt.Sprintf("%v before the feed was read; the same command begins again", cause)
+		return res, nil
+	}
+	res.Error = fmt.Sprintf("%v: %d written, %d waiting; what waits stays in the data directory, and the same command goes on with it",
+		cause, res.Created+res.Updated+res.Deleted, res.Waiting)
+	return res, nil
 }
 
 // take returns how the sync ended, "" while it goes on.

@@ -21,6 +21,8 @@ const (
 	Held State = "held"
 	// TimedOut: the time was up; what is left stays queued in the data directory.
 	TimedOut State = "timed-out"
+	// Interrupted: somebody stopped it; what is left stays queued in the data directory.
+	Interrupted State = "interrupted"
 	// FeedFailed: the feed could not be read.
 	FeedFailed State = "feed-error"
 	// AuthFailed: Google does not accept the token.
@@ -78,6 +80,9 @@ func (p Progress) Left(now time.Time) time.Duration {
 	}
 	return d
 }
+
+// Failure is the Result of a run that ended before there was a sync.
+func Failure(state State, problem string) *Result { return newResult(state, problem) }
 
 func newResult(state State, problem string) *Result {
 	res := &Result{State: state, Status: "ACTIVE", Error: problem, Warnings: []string{}, Quarantined: []QuarantinedKey{}}
