@@ -38,7 +38,7 @@ const blankLine = "\n\n"
 // said is DESCRIPTION, or the HTML that says the same with more form, without noise.
 func (m *mapper) said(c *ical.Component) (text string, markup bool) {
 	limit := maxDescription
-	if len(m.noise) > 0 {
+	if !m.noise.none() {
 		// What is cut off in the end must not hang on how long the noise is today.
 		limit *= 4
 	}
@@ -47,7 +47,7 @@ func (m *mapper) said(c *ical.Component) (text string, markup bool) {
 	if rich == "" || plain != "" && !sameText(plain, rich) {
 		return m.quiet(plain), false
 	}
-	if len(m.noise) == 0 {
+	if m.noise.none() {
 		return rich, true
 	}
 	quiet, markupLeft := m.quiet(plain), strings.TrimSpace(m.noise.fromMarkup(rich))
@@ -59,7 +59,7 @@ func (m *mapper) said(c *ical.Component) (text string, markup bool) {
 }
 
 func (m *mapper) quiet(text string) string {
-	if len(m.noise) == 0 {
+	if m.noise.none() {
 		return text
 	}
 	return strings.TrimSpace(m.noise.from(text))

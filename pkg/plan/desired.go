@@ -122,7 +122,7 @@ func newMapper(s Settings) *mapper {
 		}
 	}
 	m.filter = newFilter(s.Options.GetFilters(), m)
-	m.noise = newNoises(s.Options.GetNoise(), m)
+	m.noise = newNoise(s.Options.GetNoise(), m)
 	m.categoryColors = colorsByCategory(s.Options.GetCategoryColors())
 	return m
 }

@@ -62,7 +62,7 @@ func CheckOptions(o *calferryv1.Options) error {
 		}
 	}
 	for i, pattern := range o.GetNoise() {
-		if _, err := newNoise(pattern); err != nil {
+		if _, err := newPattern(pattern); err != nil {
 			return &OptionError{"noise " + itoa(i+1), err}
 		}
 	}

@@ -269,6 +269,7 @@ func TestCheckOptions(t *testing.T) {
 		"noise":               {Noise: many(21)},
 		"noise 2":             {Noise: []string{"fine", "("}},
 		"noise 1":             {Noise: []string{" "}},
+		"noise 4":             {Noise: []string{"a", "b", "c", "(x{1,30}){1,30}y"}},
 		"noise 3":             {Noise: []string{"a", "b", strings.Repeat("c", 1001)}},
 		"category_colors 1":   {CategoryColors: color("Exam", "")},
 		"category_colors 2":   {CategoryColors: color("Exam", "1", " ", "2")},
@@ -284,4 +285,21 @@ func TestCheckOptions(t *testing.T) {
 		require.ErrorAs(t, err, &bad, want)
 		require.Equal(t, want, bad.Option, err.Error())
 	}
+}
+
+// However dear the patterns and long the descriptions, a plan ends: what there is no effort left for is written as it is.
+func TestNoiseIsBounded(t *testing.T) {
+	t.Parallel()
+	var feed strings.Builder
+	for i := range 450 {
+		feed.WriteString("UID:" + strconv.Itoa(i) + "\nDTSTART:20260310\nDESCRIPTION:" + strings.Repeat("tea ", 4000) + "\n\n")
+	}
+	s := settings()
+	for range 20 {
+		s.Options = &calferryv1.Options{Noise: append(s.Options.GetNoise(), "tea "+strings.Repeat("z", 250))}
+	}
+	p := desire(t, s, feed.String())
+	require.Equal(t, plan.Apply, p.Action)
+	require.Len(t, p.Events, 450)
+	require.Equal(t, []string{"noise-left"}, p.Warnings())
 }
