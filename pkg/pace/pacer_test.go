@@ -136,7 +136,7 @@ func TestASilentRedisIsGivenUp(t *testing.T) {
 	began := time.Now()
 	_, err = p.Acquire(t.Context(), lane(1), "turn", "sub", 0)
 	require.ErrorIs(t, err, ErrUnavailable)
-	require.Less(t, time.Since(began), 2*time.Second)
+	require.Less(t, time.Since(began), 20*time.Second)
 }
 
 func TestARedisThatForgetsEndsTheTurn(t *testing.T) {
