@@ -33,7 +33,8 @@ func windows(since, now time.Time, horizon time.Duration, shorten bool) []window
 	left := horizon - every
 	var all []window
 	for ; every >= day; every, left = every/2, every/2 {
-		anchor := since.Add(max(0, now.Sub(since)/every) * every)
+		steps := max(0, int64(now.Sub(since)/every))
+		anchor := since.Add(time.Duration(steps) * every)
 		all = append(all, window{from: anchor.Add(-min(lookBack, every)), to: anchor.Add(every + left), renew: anchor.Add(every)})
 		if !shorten {
 			break

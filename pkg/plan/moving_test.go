@@ -1,0 +1,124 @@
+package plan_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Rules with SKIP, drawn with a fixed seed, come to the dates that a plain reading of RFC 7529 gives, day by day.
+func TestMovesDatesLikeTheStandardSays(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(7, 529)) //nolint:gosec // repeatable on purpose
+	dated := 0
+	for range 300 {
+		start := time.Date(2024, 1, 1+rng.IntN(700), 0, 0, 0, 0, time.UTC)
+		r := skipRule{
+			freq:     []string{"MONTHLY", "YEARLY"}[rng.IntN(2)],
+			skip:     []string{"FORWARD", "BACKWARD"}[rng.IntN(2)],
+			interval: 1 + rng.IntN(3),
+			start:    start,
+		}
+		for range rng.IntN(4) {
+			r.dates = append(r.dates, 27+rng.IntN(5))
+		}
+		for range rng.IntN(3) {
+			r.months = append(r.months, 1+rng.IntN(12))
+		}
+		want := r.plain(20)
+		if len(want) < 20 {
+			continue
+		}
+		feed := fmt.Sprintf("UID:1\nDTSTART;VALUE=DATE:%s\nRRULE:%s;UNTIL=%s", start.Format("20060102"), r, want[19])
+		p := desire(t, settings(), feed)
+		require.Len(t, p.Events, 1, feed)
+		if _, list, ok := strings.Cut(p.Events[0].Body.Recurrence[0], "RDATE;VALUE=DATE:"); ok {
+			got := strings.Split(list, ",")
+			if first := start.Format("20060102"); want[0] == first {
+				want = want[1:]
+			}
+			require.Equal(t, want, got, feed)
+		} else {
+			line := p.Events[0].Body.Recurrence[0]
+			require.True(t, strings.Contains(line, "BYSETPOS=-1") || strings.Contains(line, "BYMONTHDAY=-1") || !r.needed(), "%s: %s", feed, line)
+			continue
+		}
+		dated++
+	}
+	require.Greater(t, dated, 100)
+}
+
+type skipRule struct {
+	freq, skip    string
+	interval      int
+	dates, months []int
+	start         time.Time
+}
+
+func (r skipRule) String() string {
+	list := func(name string, numbers []int) string {
+		if len(numbers) == 0 {
+			return ""
+		}
+		return ";" + name + "=" + strings.Trim(strings.ReplaceAll(fmt.Sprint(numbers), " ", ","), "[]")
+	}
+	return fmt.Sprintf("RSCALE=GREGORIAN;FREQ=%s;INTERVAL=%d;SKIP=%s", r.freq, r.interval, r.skip) + list("BYMONTHDAY", r.dates) + list("BYMONTH", r.months)
+}
+
+// needed tells whether the rule can move a date.
+func (r skipRule) needed() bool {
+	return slices.Max(append(slices.Clone(r.dates), 0)) > 28 || len(r.dates) == 0 && r.start.Day() > 28
+}
+
+// plain are the first n dates of the rule: a day belongs to it when its month has it, or when it stands in for a date
+// that its month, or the month before, has not.
+func (r skipRule) plain(n int) []string {
+	var found []string
+	for at := r.start; len(found) < n && at.Year() < 2100; at = at.AddDate(0, 0, 1) {
+		last := at.AddDate(0, 0, 1).Day() == 1
+		before := at.AddDate(0, 0, -1)
+		switch {
+		case r.names(at, at.Day()),
+			r.skip == "BACKWARD" && last && r.namesAfter(at, at.Day()),
+			r.skip == "FORWARD" && at.Day() == 1 && r.namesAfter(before, before.Day()):
+			found = append(found, at.Format("20060102"))
+		}
+	}
+	return found
+}
+
+// names tells whether the rule has a date in the month of at.
+func (r skipRule) names(at time.Time, date int) bool {
+	dates := r.dates
+	if len(dates) == 0 {
+		dates = []int{r.start.Day()}
+	}
+	months := (at.Year()-r.start.Year())*12 + int(at.Month()-r.start.Month())
+	switch {
+	case !slices.Contains(dates, date):
+		return false
+	case len(r.months) > 0 && !slices.Contains(r.months, int(at.Month())):
+		return false
+	case r.freq == "MONTHLY":
+		return months >= 0 && months%r.interval == 0
+	case len(r.months) == 0 && len(r.dates) == 0 && at.Month() != r.start.Month():
+		return false
+	default:
+		return (at.Year()-r.start.Year())%r.interval == 0
+	}
+}
+
+// namesAfter tells whether the rule has a date in the month of at, of all those after one.
+func (r skipRule) namesAfter(at time.Time, date int) bool {
+	for later := date + 1; later <= 31; later++ {
+		if r.names(at, later) {
+			return true
+		}
+	}
+	return false
+}
