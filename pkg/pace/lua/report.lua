@@ -25,10 +25,12 @@ local function level_pause(closures) return spread(min(30, 2 * 2 ^ closures), 0.
 
 -- A calendar's pauses. Once its limit was met, what closes it for long is a window: the fourth pause ends before a window of
 -- a minute that was filled at an even pace can open, and the fifth soon after. A calendar that was closed for more than two
--- throttles the last time takes so many pauses as that was longer for granted.
+-- throttles the last time takes so many pauses as that was longer for granted. And after some work at a good pace a lone
+-- throttle is as often noise as a limit: that is asked sooner.
 local function lane_pause(closures)
   if lane.searching == 1 then return spread(min(16, 2 * 2 ^ closures), 0.2) end
   local step = closures + max(0, min(3, lane.before - 2))
+  if step == 0 and lane.writes >= 20 and (lane.spent < 25 * SEC or lane.pace > 1.3e6) then return spread(1.7, 0.2) end
   if step < 3 then return spread(2 * 2 ^ step, 0.2) end
   return spread(step == 3 and 13.5 or 17, 0.05)
 end
