@@ -176,7 +176,7 @@ func TestSyncQuarantinesWhatGoogleRefuses(t *testing.T) {
 	feed := write(t, "term.ics", calendarOf(3))
 	r, res := g.sync(t, feed, dir)
 	require.Equal(t, exitQuarantined, r.code, "%s %s", r.stderr, r.stdout)
-	require.Contains(t, r.stderr, "Google refuses 1 events")
+	require.Contains(t, r.stderr, "Google refuses 1 of the feed's events")
 	require.Equal(t, "quarantined", res.State)
 	require.Equal(t, "ACTIVE", res.Status, "one bad event never blocks a feed")
 	require.Len(t, res.Quarantined, 1)
@@ -188,6 +188,26 @@ func TestSyncQuarantinesWhatGoogleRefuses(t *testing.T) {
 	require.Equal(t, exitQuarantined, r.code, "it is still missing, and still told: %s", r.stdout)
 	require.Len(t, res.Quarantined, 1)
 	require.Zero(t, res.Requests, "it is not asked for again before its content changes")
+}
+
+// What one fetch leaves to the next is counted in the same run.
+func TestSyncCountsAllThatItTook(t *testing.T) {
+	t.Parallel()
+	g, dir := newGoogle(t, gcalsim.Config{}), newDir(t)
+	g.sim.Fail(gcalsim.Rule{
+		Match: gcalsim.Match{Ops: []gcalsim.Op{gcalsim.OpWrite}, Recurrence: "FREQ=WEEKLY"},
+		Fault: gcalsim.FaultAnswer, Status: http.StatusBadRequest,
+		Body: `{"error":{"code":400,"message":"Invalid recurrence rule.","errors":[{"domain":"global","reason":"invalid","message":"Invalid recurrence rule."}]}}`,
+	})
+	feed := write(t, "term.ics", strings.Replace(calendarOf(3), "SUMMARY:Event 2", "RRULE:FREQ=WEEKLY;COUNT=4\r\nSUMMARY:Event 2", 1))
+	r, res := g.sync(t, feed, dir)
+	r.ok(t)
+	require.Equal(t, "settled", res.State)
+	require.Equal(t, 3, res.Planned)
+	require.Equal(t, 3, res.Created)
+	require.Zero(t, res.Unchanged)
+	require.Equal(t, 5, res.Requests, "three writes, the refusal, and the look-up of the calendar")
+	require.Contains(t, strings.Join(res.Warnings, "\n"), "written out as dates")
 }
 
 func TestSyncWithAWrongTokenOrCalendar(t *testing.T) {

@@ -21,6 +21,7 @@ type follower struct {
 	reports *nats.Subscription
 	sync    *calferryv1.SyncReport // the newest that read the feed
 	turn    *calferryv1.TurnReport // the newest of that sync
+	earlier []*calferryv1.Counts   // of the syncs before it that wrote: a large feed takes several
 }
 
 func (r *Runner) follow(sub string) (*follower, error) {
@@ -90,6 +91,12 @@ func (f *follower) take(ctx context.Context, report *calferryv1.Report) (State, 
 			}
 			return Failed, s.GetError(), nil
 		}
+		if s.GetSync() > f.sync.GetSync() {
+			if f.turn != nil {
+				f.earlier = append(f.earlier, f.turn.GetCounts())
+			}
+			f.turn = nil
+		}
 		f.sync = s
 		return f.ended(ctx)
 	}
@@ -135,7 +142,7 @@ func (f *follower) ended(ctx context.Context) (State, string, error) {
 		return "", "", err
 	}
 	if n := len(entries[calferryv1.EntryState_ENTRY_STATE_QUARANTINED]); n > 0 {
-		return Quarantined, fmt.Sprintf("Google refuses %d events", n), nil
+		return Quarantined, fmt.Sprintf("Google refuses %d of the feed's events", n), nil
 	}
 	return Settled, "", nil
 }
@@ -174,6 +181,9 @@ func (f *follower) progress(ctx context.Context) {
 		Written: int(c.GetCreated() + c.GetUpdated() + c.GetDeleted()), Waiting: int(c.GetRemaining()),
 		Throttled: int(c.GetThrottled()), Pace: f.turn.GetPace(),
 	}
+	for _, e := range f.earlier {
+		p.Written, p.Throttled = p.Written+int(e.GetCreated()+e.GetUpdated()+e.GetDeleted()), p.Throttled+int(e.GetThrottled())
+	}
 	if f.turn.GetResumesAt() != nil {
 		p.ResumesAt = f.turn.GetResumesAt().AsTime()
 	}
@@ -206,6 +216,9 @@ func (f *follower) result(ctx context.Context, state State, problem string) (*Re
 		if p := head.GetProgress(); p.GetSync() == s.GetSync() {
 			res.count(p.GetCounts())
 		}
+	}
+	for _, c := range f.earlier {
+		res.add(c)
 	}
 	return res, nil
 }

@@ -99,6 +99,15 @@ func (r *Result) count(c *calferryv1.Counts) {
 	r.Waiting, r.Requests = int(c.GetRemaining()), int(c.GetRequests())
 }
 
+// add counts a sync that was over before the last one began: to that, what it wrote was unchanged.
+func (r *Result) add(c *calferryv1.Counts) {
+	written := int(c.GetCreated() + c.GetUpdated() + c.GetDeleted())
+	r.Planned, r.Unchanged = r.Planned+written, max(0, r.Unchanged-int(c.GetCreated()+c.GetUpdated()))
+	r.Created, r.Updated, r.Deleted = r.Created+int(c.GetCreated()), r.Updated+int(c.GetUpdated()), r.Deleted+int(c.GetDeleted())
+	r.Throttled, r.Deferred = r.Throttled+int(c.GetThrottled()), r.Deferred+int(c.GetDeferred())
+	r.Requests += int(c.GetRequests())
+}
+
 func (r *Result) quarantine(entries []*calferryv1.Entry) {
 	for _, e := range entries {
 		r.Quarantined = append(r.Quarantined, QuarantinedKey{e.GetKey(), e.GetReason()})
