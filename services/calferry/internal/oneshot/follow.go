@@ -21,7 +21,9 @@ type follower struct {
 	reports *nats.Subscription
 	sync    *calferryv1.SyncReport // the newest that read the feed
 	turn    *calferryv1.TurnReport // the newest of that sync
-	earlier []*calferryv1.Counts   // of the syncs before it that wrote: a large feed takes several
+	// first is the first sync of this run: a large feed takes several. earlier are the counts of those before the newest.
+	first   uint64
+	earlier map[uint64]*calferryv1.Counts
 }
 
 func (r *Runner) follow(sub string) (*follower, error) {
@@ -29,7 +31,7 @@ func (r *Runner) follow(sub string) (*follower, error) {
 	if err != nil {
 		return nil, fmt.Errorf("follow the sync: %w", err)
 	}
-	return &follower{r: r, sub: sub, reports: reports}, nil
+	return &follower{r: r, sub: sub, reports: reports, earlier: map[uint64]*calferryv1.Counts{}}, nil
 }
 
 func (f *follower) close() { _ = f.reports.Unsubscribe() }
@@ -91,18 +93,21 @@ func (f *follower) take(ctx context.Context, report *calferryv1.Report) (State, 
 			}
 			return Failed, s.GetError(), nil
 		}
-		if s.GetSync() > f.sync.GetSync() {
-			if f.turn != nil {
-				f.earlier = append(f.earlier, f.turn.GetCounts())
-			}
-			f.turn = nil
+		if f.sync == nil {
+			f.first = s.GetSync()
+		} else if f.turn != nil && f.turn.GetSync() < s.GetSync() {
+			f.earlier[f.turn.GetSync()], f.turn = f.turn.GetCounts(), nil
 		}
 		f.sync = s
 		return f.ended(ctx)
 	}
 	t := report.GetTurn()
-	if f.sync == nil || t.GetSync() < f.sync.GetSync() {
+	if f.sync == nil || t.GetSync() < f.first {
 		return "", "", nil // the queue's leftovers of an earlier run
+	}
+	if t.GetSync() < f.sync.GetSync() { // it woke the fetch before it reported
+		f.earlier[t.GetSync()] = t.GetCounts()
+		return "", "", nil
 	}
 	f.turn = t
 	switch t.GetErrorClass() {
