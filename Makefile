@@ -72,9 +72,13 @@ bench: ## Benchmarks, each next to its baseline in the same run
 
 .PHONY: bench-pace
 bench-pace: ## Whole writers next to other ways of pacing, then controllers in simulation (takes half an hour); needs redis-server
-	go test -tags closedloop -count 1 -v -timeout 45m ./services/writer/closedloop | grep -Ev '^(=== |redis: )'
-	go test -count 1 -v -timeout 45m ./pkg/pace/pacesim -run 'SmallCalendars|AQuota' -whole
-	go run ./pkg/pace/cmd/pacebench
+	@failed=0; \
+	go test -tags closedloop -count 1 -v -timeout 30m ./services/writer/closedloop | grep --line-buffered -Ev '^(=== |redis: )' || failed=1; \
+	go test -count 1 -v -timeout 10m ./pkg/pace/pacesim -run 'SmallCalendars|AQuota' -whole | grep --line-buffered -v '^=== ' || failed=1; \
+	go run ./pkg/pace/cmd/pacebench -writes 142,1000 || failed=1; \
+	go run ./pkg/pace/cmd/pacebench -controllers lane -writes 142 -seeds 100 || failed=1; \
+	go run ./pkg/pace/cmd/pacebench -controllers lane -writes 10000 -seeds 2 || failed=1; \
+	exit $$failed
 
 # docs/verification.md has the figures of these runs.
 .PHONY: chaos

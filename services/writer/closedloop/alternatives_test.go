@@ -44,6 +44,9 @@ func (s *stage) write(l *loop, i int) bool {
 	if err == nil {
 		return true
 	}
+	if s.ctx.Err() != nil {
+		return false // limits tells that the time is over
+	}
 	if class := gcal.Classify(err).Class; class != gcal.Throttled {
 		s.t.Errorf("%s: %v", l.id, err)
 	}
@@ -53,7 +56,7 @@ func (s *stage) write(l *loop, i int) bool {
 // fixed is the fix that was published for the incident: a request each 0.25 s, two at once, and a gate that closes
 // on a throttle. The pace package knows it as a controller.
 func fixed(s *stage, l *loop, n int) int {
-	p, err := pace.New(s.redis, pace.Config{Controller: pace.ControllerFixed, CallTimeout: 10 * time.Second, Lease: 10 * time.Minute})
+	p, err := pace.New(s.others, pace.Config{Controller: pace.ControllerFixed, CallTimeout: 10 * time.Second, Lease: 10 * time.Minute})
 	require.NoError(s.t, err)
 	lease, err := p.Acquire(s.ctx, pace.Lane{Project: "fixed", Calendar: l.id, User: l.user}, l.id, l.id, 0)
 	require.NoError(s.t, err)
@@ -61,7 +64,7 @@ func fixed(s *stage, l *loop, n int) int {
 	work := queue(n)
 	parallel(2, func() {
 		for i := range work {
-			for done := false; !done; {
+			for done := false; !done && s.ctx.Err() == nil; {
 				mu.Lock()
 				grant, err := lease.Reserve(s.ctx, pace.Request{Create: true})
 				mu.Unlock()
@@ -94,7 +97,7 @@ func backoffOnly(s *stage, l *loop, n int) int {
 	work := queue(n)
 	parallel(5, func() {
 		for i := range work {
-			for try := 0; !s.write(l, i); try++ {
+			for try := 0; !s.write(l, i) && s.ctx.Err() == nil; try++ {
 				s.sleep(backoff(try))
 			}
 		}
@@ -123,7 +126,7 @@ func tokenBucket(s *stage, l *loop, n int) int {
 	work := queue(n)
 	parallel(4, func() {
 		for i := range work {
-			for s.sleep(slot()); !s.write(l, i); s.sleep(slot()) {
+			for s.sleep(slot()); !s.write(l, i) && s.ctx.Err() == nil; s.sleep(slot()) {
 				s.sleep(time.Second)
 			}
 		}

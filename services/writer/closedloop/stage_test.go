@@ -8,7 +8,10 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -56,10 +59,14 @@ type stage struct {
 	store   *ledger.Store
 	queue   *workqueue.Queue
 	redis   redis.UniversalClient
+	others  redis.UniversalClient // of the alternatives
 	client  *gcal.Client
 	reports *nats.Subscription
 	project float64 // units per minute
 	lanes   []*loop
+
+	mu    sync.Mutex
+	loops []*loop // those of the alternatives too
 }
 
 // loop is a calendar with writes to do.
@@ -82,7 +89,9 @@ type estimate struct {
 }
 
 func newStage(t *testing.T, seed uint64, project float64) *stage {
-	s := &stage{t: t, ctx: t.Context(), project: project}
+	ctx, cancel := context.WithTimeout(t.Context(), *patience+*later)
+	t.Cleanup(cancel)
+	s := &stage{t: t, ctx: ctx, project: project}
 	server := natstest.Start(t, natstest.MaxPayload(8<<20))
 	s.url, s.nc = server.URL(), server.Connect()
 	require.NoError(t, streams.Provision(s.ctx, s.nc, streams.Options{}))
@@ -94,6 +103,7 @@ func newStage(t *testing.T, seed uint64, project float64) *stage {
 	s.queue, err = workqueue.Open(s.ctx, s.nc, workqueue.Config{Stream: streams.StreamChanges})
 	require.NoError(t, err)
 	s.redis = pacetest.Real(t).Client
+	s.others = pacetest.Real(t).Client
 	s.sim = gcalsim.New(gcalsim.Config{
 		Seed: seed, Latency: latency, Jitter: jitter, LogSize: 1_000_000,
 		Limits: gcalsim.Limits{ProjectUnits: int(project)},
@@ -104,6 +114,7 @@ func newStage(t *testing.T, seed uint64, project float64) *stage {
 	s.google = web.URL
 	s.client, err = gcal.New(gcal.Config{Endpoint: s.google}, tokens{})
 	require.NoError(t, err)
+	go s.tell()
 	return s
 }
 
@@ -171,6 +182,9 @@ func (s *stage) calendar(name, user string, limit gcalsim.Limit) *loop {
 	if user == "" {
 		l.user = name + "@example.com"
 	}
+	s.mu.Lock()
+	s.loops = append(s.loops, l)
+	s.mu.Unlock()
 	s.sim.AddAccount(l.user)
 	s.sim.AcceptToken("token-"+l.user, l.user)
 	require.NoError(s.t, s.sim.AddCalendar(l.id, "Europe/Berlin", gcalsim.OwnedBy(l.user)))
@@ -228,8 +242,8 @@ func (s *stage) watch() {
 }
 
 // finish waits until every calendar is settled.
-func (s *stage) finish(patience time.Duration) {
-	ctx, cancel := context.WithTimeout(s.ctx, patience)
+func (s *stage) finish() {
+	ctx, cancel := context.WithTimeout(s.ctx, *patience)
 	defer cancel()
 	bySub := make(map[string]*loop)
 	for _, l := range s.lanes {
@@ -237,7 +251,7 @@ func (s *stage) finish(patience time.Duration) {
 	}
 	for left := len(s.lanes); left > 0; {
 		m, err := s.reports.NextMsgWithContext(ctx)
-		require.NoError(s.t, err, "%d calendars are not settled", left)
+		require.NoError(s.t, err, "%d calendars are not settled after %s", left, *patience)
 		report, err := streams.ParseReport(m.Data)
 		require.NoError(s.t, err)
 		turn := report.GetTurn()
@@ -255,6 +269,41 @@ func (s *stage) finish(patience time.Duration) {
 			close(l.settled)
 		}
 	}
+}
+
+// tell prints each minute what has been written, and how much of the processors this process took for everything.
+func (s *stage) tell() {
+	began, before := time.Now(), processorTime()
+	tick := time.NewTicker(time.Minute)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-tick.C:
+		}
+		passed, throttled := 0, 0
+		s.mu.Lock()
+		loops := slices.Clone(s.loops)
+		s.mu.Unlock()
+		for _, l := range loops {
+			st := s.sim.Stats(l.id)
+			passed, throttled = passed+st.Writes-st.Throttled, throttled+st.Throttled
+		}
+		now := processorTime()
+		fmt.Printf("%s %s: %s, %d writes passed and %d were refused on %d calendars; %.2f processors\n", time.Now().Format(time.TimeOnly),
+			s.t.Name(), time.Since(began).Round(time.Second), passed, throttled, len(loops), (now-before).Seconds()/60)
+		before = now
+	}
+}
+
+// processorTime is what this process has used.
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // calls returns how many commands Redis was sent since it began, those inside scripts left out.

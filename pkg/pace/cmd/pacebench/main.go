@@ -112,6 +112,7 @@ func (s settings) run(ctx context.Context, models []pacesim.Model, writes int) (
 	var group sync.WaitGroup
 	var mu sync.Mutex
 	var failed error
+	done, all := 0, len(models)*len(s.controllers)
 	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
 	for i, m := range models {
 		means[i] = make([]pacesim.Mean, len(s.controllers))
@@ -124,6 +125,9 @@ func (s settings) run(ctx context.Context, models []pacesim.Model, writes int) (
 				mu.Lock()
 				defer mu.Unlock()
 				means[i][j] = mean
+				if done++; done%10 == 0 {
+					fmt.Fprintf(os.Stderr, "%d writes: %d of %d cells\n", writes, done, all)
+				}
 				if failed == nil {
 					failed = err
 				}
