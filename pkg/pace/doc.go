@@ -11,7 +11,8 @@
 //     nothing and returns [ErrLeaseLost].
 //   - Requests keep below the known limits of the user and the project, and below the calendar's
 //     unknown limit as far as it has been learned. The pace stays between 0.05/s and Config.MaxPace.
-//   - A throttle closes the gate of the scope that Google named, for 2 s doubling to 30 s or for
+//   - A throttle closes the gate of the scope that Google named, for 2 s
+//     growing to 30 s (a calendar's for 1.7 s growing to 17 s), each up to a fifth longer, or for
 //     Retry-After. After that one probe leaves, and only its success opens the gate.
 //   - A used-up usage limit ("quotaExceeded") closes the account's creates for 15 min, 1 h, then 4 h,
 //     with one probe each time. Updates and deletes go on and no pace is cut.
