@@ -42,7 +42,9 @@ func (d *differ) absent() {
 		switch intent := d.view.Intents[key]; {
 		case d.withdrawn(entry, withdrawn) && (removable(entry) || intent != nil):
 			d.remove(key, entry, "", "")
-		case !d.proves(key):
+		case d.replaced(key) && (removable(entry) || intent != nil):
+			d.remove(key, entry, "", "")
+		case !d.proves(key) || d.awaited(key):
 			d.keep(entry)
 		case intent != nil && (intent.GetDelete() || over || !removable(entry)):
 			d.remove(key, entry, "", "")
@@ -86,7 +88,7 @@ func uidOf(key string) string {
 	if at := strings.Index(key, contentMark); at > 0 {
 		return key[:at]
 	}
-	for _, mark := range []string{futureMark, hourMark, periodMark, startMark} {
+	for _, mark := range []string{futureMark, hourMark, periodMark, startMark, ownMark} {
 		key = strings.TrimSuffix(key, mark)
 	}
 	uid, _, _ := event.SplitKey(key)

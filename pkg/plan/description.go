@@ -22,62 +22,56 @@ func (m *mapper) description(c *ical.Component, lines []string) string {
 		}
 	}
 	if m.options.GetAttendees() {
-		room := maxDescription - utf8.RuneCountInString(plain) - utf8.RuneCountInString(below) - len(blankLine)
-		if !markup {
-			room = max(room, guestRoom)
-		}
+		room := max(guestRoom, maxDescription-utf8.RuneCountInString(plain)-utf8.RuneCountInString(below)-len(blankLine))
 		if list := guests(c, room, markup); list != "" {
 			below += blankLine + list
 		}
 	}
-	return strings.TrimSpace(clip(plain, maxDescription-len([]rune(below))) + below)
+	return strings.TrimSpace(clipMarkup(plain, maxDescription-len([]rune(below))) + below)
 }
 
 const blankLine = "\n\n"
 
+// maxRead is how much of a description is read, in characters: what is cut off in the end must not hang on how long the
+// noise in it is today.
+const maxRead = 4 * maxDescription
+
 // said is DESCRIPTION, or the HTML that says the same with more form, without noise.
 func (m *mapper) said(c *ical.Component) (text string, markup bool) {
-	limit := maxDescription
+	plain, rich := clipMarkup(textOf(c, "DESCRIPTION", 2*maxRead), maxRead), richText(c)
+	if plain != "" && (utf8.RuneCountInString(rich) > maxDescription || !sameText(plain, rich)) {
+		rich = ""
+	}
 	if !m.noise.none() {
-		// What is cut off in the end must not hang on how long the noise is today.
-		limit *= 4
+		plain, rich = m.quiet(plain, rich)
 	}
-	plain := textOf(c, "DESCRIPTION", limit)
-	rich := richText(c)
-	if rich == "" || plain != "" && !sameText(plain, rich) {
-		return m.quiet(plain), false
+	if rich == "" {
+		return clipMarkup(plain, maxDescription), false
 	}
-	if m.noise.none() {
-		return rich, true
-	}
-	quiet, markupLeft := m.quiet(plain), strings.TrimSpace(m.noise.fromMarkup(rich))
-	if plain != "" && !sameText(quiet, markupLeft) {
-		// Tags stand within the noise; the plain text can do without it.
-		return quiet, false
-	}
-	return markupLeft, true
+	return clipMarkup(rich, maxDescription), true
 }
 
-func (m *mapper) quiet(text string) string {
-	if m.noise.none() {
-		return text
+// quiet takes the noise out of a text, and of HTML that says the same. Where tags stand within the noise, so that more
+// of it is left in the HTML, the text alone is returned.
+func (m *mapper) quiet(plain, rich string) (text, markup string) {
+	text, markup = strings.TrimSpace(m.noise.from(plain)), m.noise.fromMarkup(rich)
+	if plain != "" && len(squeeze(text)) < len(squeeze(plainOf(markup))) {
+		markup = ""
 	}
-	return strings.TrimSpace(m.noise.from(text))
+	return text, markup
 }
 
 // richText is the description as HTML with nothing in it but what Google shows: that of RFC 9073, or
-// Microsoft's.
+// Microsoft's. It has at most maxRead characters.
 func richText(c *ical.Component) string {
 	for _, name := range []string{"STYLED-DESCRIPTION", "X-ALT-DESC"} {
 		property := c.First(name)
 		if property == nil || !strings.EqualFold(property.Param("FMTTYPE"), "text/html") {
 			continue
 		}
-		markup := clipBytes(unescape(property.Value), 1<<20)
-		safe := strings.TrimSpace(sanitiser().Sanitize(markup))
-		// Cutting would leave tags open.
-		if len(safe) <= maxDescription && strings.TrimSpace(plainOf(safe)) != "" {
-			return clean(safe, maxDescription)
+		safe := clean(sanitiser().Sanitize(clipBytes(unescape(property.Value), 1<<20)), 1<<20)
+		if safe = clipMarkup(safe, maxRead); !blank(safe) {
+			return safe
 		}
 	}
 	return ""
@@ -98,8 +92,11 @@ var strict = sync.OnceValue(bluemonday.StrictPolicy)
 // plainOf is the text of a piece of HTML.
 func plainOf(markup string) string { return html.UnescapeString(strict().Sanitize(markup)) }
 
+// blank reports whether a piece of HTML shows nothing.
+func blank(markup string) bool { return strings.TrimSpace(plainOf(markup)) == "" }
+
 // sameText reports whether text and HTML say the same, white space aside.
-func sameText(plain, markup string) bool {
-	squeeze := func(s string) string { return strings.Join(strings.Fields(s), "") }
-	return squeeze(plain) == squeeze(plainOf(markup))
-}
+func sameText(plain, markup string) bool { return squeeze(plain) == squeeze(plainOf(markup)) }
+
+// squeeze takes the white space out of a text.
+func squeeze(s string) string { return strings.Join(strings.Fields(s), "") }

@@ -18,6 +18,9 @@ import (
 // OP_UPSERT of the values that the series gives its instance, unless it is past. A master that is deleted
 // takes its overrides along: they have no Change of their own.
 //
+// An event that stands in for a changed instance of a series that is written out as dates goes when the series has the
+// instance itself, and the other way round.
+//
 // A series whose rule Google refused, by what v knows, is written out as dates for as long as its rule is that one.
 //
 // v is not changed. The Changes share nothing with p.
@@ -148,6 +151,10 @@ func (d *differ) entry(desired *event.Desired) *calferryv1.Entry {
 
 // master decides about a single event or the master of a series.
 func (d *differ) master(desired *event.Desired) {
+	if d.standsIn(desired) {
+		d.delta.Unchanged++
+		return
+	}
 	entry := d.entry(desired)
 	state := &masterState{desired: desired}
 	state.series, _ = seriesOf(&desired.Body)

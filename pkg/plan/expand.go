@@ -15,8 +15,6 @@ const (
 	lookBack = 31 * day
 	// reserve is how much is always left before an expansion is renewed.
 	reserve = 180 * day
-	// fineHorizon is how far rules by the minute or second are written out.
-	fineHorizon = 30 * day
 )
 
 // window is a stretch that is written out. It does not move with every plan: only at renew.
@@ -25,7 +23,7 @@ type window struct{ from, to, renew time.Time }
 // windows are the stretches around a moment, the longest first: at since, they reach one horizon ahead. The longest
 // ones move so seldom that an event is written again only when less than reserve is left; shorter ones serve rules with
 // many dates. When a stretch moves, so do all that are shorter.
-func windows(since, now time.Time, horizon time.Duration, shorten bool) []window {
+func windows(since, now time.Time, horizon time.Duration) []window {
 	every := horizon - reserve
 	if every < reserve {
 		every = horizon / 2
@@ -36,9 +34,6 @@ func windows(since, now time.Time, horizon time.Duration, shorten bool) []window
 		steps := max(0, int64(now.Sub(since)/every))
 		anchor := since.Add(time.Duration(steps) * every)
 		all = append(all, window{from: anchor.Add(-min(lookBack, every)), to: anchor.Add(every + left), renew: anchor.Add(every)})
-		if !shorten {
-			break
-		}
 	}
 	return all
 }
@@ -46,19 +41,18 @@ func windows(since, now time.Time, horizon time.Duration, shorten bool) []window
 // expansion is what rules come to as dates.
 type expansion struct {
 	dates []time.Time
-	// until is where the dates end although the rules go on, and renew when they are to be listed anew; both zero
+	// from is where the dates begin although the rules began before; zero when the dates are all that there are. until is where the dates end although the rules go on, and renew when they are to be listed anew; both zero
 	// when the dates are all that there are.
-	until, renew time.Time
+	from, until, renew time.Time
 }
 
 // expansionOf lists the instances of sets, which share their start: all of them if they end and are few, else those
 // of a window around now, or from the start on of what is yet to begin. Not ok when there are too many, or finding
 // them takes too much.
 func expansionOf(sets []*series, base *series, s Settings, left *effort) (e expansion, ok bool) {
-	ends, minutes := true, false
+	ends := true
 	for _, set := range sets {
 		ends = ends && (set.rule.count > 0 || !set.rule.until.IsZero())
-		minutes = minutes || set.rule.freq == "MINUTELY" || set.rule.freq == "SECONDLY"
 	}
 	if ends {
 		if e.dates, ok = datesOf(sets, base.start, time.Time{}, left); ok {
@@ -66,20 +60,24 @@ func expansionOf(sets []*series, base *series, s Settings, left *effort) (e expa
 		}
 	}
 	since, horizon := s.since(), s.horizon()
-	if minutes {
-		horizon = min(horizon, fineHorizon)
-	}
 	if start := base.instant(base.start); start.After(since.Add(horizon / 2)) {
 		since = start
 	}
-	for _, w := range windows(since, s.Now, horizon, !minutes) {
-		from := base.wall(w.from)
+	for _, w := range windows(since, s.Now, horizon) {
+		from, to := base.wall(w.from), base.wall(w.to)
 		if from.Before(base.start) {
 			from = base.start
 		}
-		if e.dates, ok = datesOf(sets, from, base.wall(w.to), left); ok {
-			e.until, e.renew = w.to, w.renew
+		if !to.After(from) {
+			// A short window that does not reach the start: as much from there on.
+			to = from.Add(w.to.Sub(w.from))
+		}
+		if e.dates, ok = datesOf(sets, from, to, left); ok {
+			e.from, e.until, e.renew = w.from, base.instant(to), w.renew
 			return e, true
+		}
+		if left.lost {
+			break
 		}
 	}
 	return e, false
@@ -108,7 +106,7 @@ func (m *mapper) expand(made *master, base *series, rules, without []*rule) bool
 	}
 	dates := listed.dates
 	if !listed.renew.IsZero() {
-		made.expandedUntil = listed.until
+		made.expandedFrom, made.expandedUntil = listed.from, listed.until
 		m.plan.refreshBy(listed.renew)
 	}
 	for _, r := range without {
@@ -160,6 +158,7 @@ func wholeDays(rules []*rule) []*rule {
 // datesOf are the instances of all sets from a wall clock on, up to another if it is not zero. Not ok when
 // there are too many, or finding them takes too much.
 func datesOf(sets []*series, from, to time.Time, left *effort) (dates []time.Time, ok bool) {
+	left.lost = false
 	for _, set := range sets {
 		found := 0
 		for at := range set.ruled(from, left) {
@@ -171,7 +170,7 @@ func datesOf(sets []*series, from, to time.Time, left *effort) (dates []time.Tim
 			}
 			dates = append(dates, at)
 		}
-		if left.spent() || set.tooFine() {
+		if left.spent() || left.lost || set.tooFine() {
 			return nil, false
 		}
 	}

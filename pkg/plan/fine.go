@@ -6,13 +6,14 @@ import (
 	"time"
 )
 
-// maxSteps bounds one walk over a rule finer than a day: 34 years of hours, 208 days of minutes. A day that
-// the rule does not allow is one step.
+// maxSteps bounds one walk over a rule finer than a day: 34 years of hours, 208 days of minutes. A day, an hour or a
+// minute that the rule does not allow is one step, and so is all that lies before what is asked for, unless the rule
+// counts.
 const maxSteps = 300_000
 
 // fine walks over hourly, minutely and secondly rules, step by step. The expander that coarse uses can
-// run into loops without end for them.
-func (s *series) fine(_ time.Time, left *effort) iter.Seq[time.Time] {
+// run into loops without end for them. It says in left when it was given up.
+func (s *series) fine(from time.Time, left *effort) iter.Seq[time.Time] {
 	return func(yield func(time.Time) bool) {
 		r := s.rule
 		if len(r.bySetPos) > 0 || len(r.byWeekNo) > 0 {
@@ -29,6 +30,9 @@ func (s *series) fine(_ time.Time, left *effort) iter.Seq[time.Time] {
 		}
 		every := time.Duration(r.interval) * unit
 		at := s.start.Truncate(unit)
+		if r.count == 0 && from.After(at) {
+			at = at.Add(from.Sub(at) / every * every)
+		}
 		counted := 0
 		for step := range maxSteps {
 			if step%1024 == 0 {
@@ -40,11 +44,10 @@ func (s *series) fine(_ time.Time, left *effort) iter.Seq[time.Time] {
 			if at.Year() > maxYear {
 				return
 			}
-			if !r.allowsDay(at) {
-				// On to the first step of the next day.
-				rest := at.Truncate(day).Add(day).Sub(at)
-				steps := int64((rest + every - 1) / every)
-				at = at.Add(time.Duration(steps) * every)
+			if wrong := r.wrong(at, unit); wrong > 0 {
+				// On to the first step of the next day, hour or minute.
+				rest := at.Truncate(wrong).Add(wrong).Sub(at)
+				at = at.Add((rest + every - 1) / every * every)
 				continue
 			}
 			hour := at
@@ -64,6 +67,22 @@ func (s *series) fine(_ time.Time, left *effort) iter.Seq[time.Time] {
 				}
 			}
 		}
+		left.lost = true
+	}
+}
+
+// wrong is the length of the day, hour or minute that the rule does not allow at all; 0 when it does. Only what is longer
+// than the rule's unit is looked at.
+func (r *rule) wrong(at time.Time, unit time.Duration) time.Duration {
+	switch {
+	case !r.allowsDay(at):
+		return day
+	case unit < time.Hour && len(r.byHour) > 0 && !slices.Contains(r.byHour, at.Hour()):
+		return time.Hour
+	case unit < time.Minute && len(r.byMinute) > 0 && !slices.Contains(r.byMinute, at.Minute()):
+		return time.Minute
+	default:
+		return 0
 	}
 }
 

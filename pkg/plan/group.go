@@ -121,8 +121,8 @@ type master struct {
 	moved *move
 	// withdrawn events are cancelled by the feed; dropped ones do not pass the filters.
 	withdrawn, dropped bool
-	// expandedUntil is where an expansion ends that is not complete.
-	expandedUntil time.Time
-	cancelled     []string
-	overrides     []event.Desired
+	// expandedFrom and expandedUntil are where an expansion begins and ends that is not complete.
+	expandedFrom, expandedUntil time.Time
+	cancelled                   []string
+	overrides                   []event.Desired
 }

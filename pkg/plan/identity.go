@@ -19,6 +19,7 @@ const (
 	hourMark      = "|hour"
 	periodMark    = "|period"
 	startMark     = "|start"
+	ownMark       = "|own"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }

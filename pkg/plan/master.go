@@ -70,7 +70,13 @@ func (m *mapper) times(src *source, recurring bool) (start, end moment, ok bool)
 	default:
 		end = start
 	}
-	if end.at.Before(start.at) {
+	switch {
+	case !end.at.Before(start.at):
+	case recurring && given && !until.allDay && until.zone == start.zone && !until.wall.Before(start.wall):
+		// The change to summer time skips the start, not the end: the event lasts as long as its clock times say.
+		end.at = start.at.Add(until.wall.Sub(start.wall))
+		end.wall = wallOf(end.at, end.zone)
+	default:
 		m.warn(src, "end-before-start", "the event ends before it starts; it is taken to end at its start")
 		end = start
 	}
@@ -166,7 +172,7 @@ func (m *mapper) finish(made *master) {
 			desired.NextStart, desired.LastEnd = m.midnight(desired.NextStart), m.midnight(desired.LastEnd)
 		}
 	}
-	if !m.inWindow(&desired) {
+	if !m.settings.inWindow(&desired) {
 		m.plan.OutOfWindow = append(m.plan.OutOfWindow, desired.Key)
 		for i := range made.overrides {
 			m.plan.OutOfWindow = append(m.plan.OutOfWindow, made.overrides[i].Key)
@@ -195,10 +201,10 @@ func (m *mapper) midnight(wall time.Time) time.Time {
 }
 
 // inWindow applies the window of the options.
-func (m *mapper) inWindow(desired *event.Desired) bool {
-	past, future := m.options.GetWindowPastDays(), m.options.GetWindowFutureDays()
-	if past > 0 && !desired.Endless && !desired.LastEnd.After(m.settings.Now.AddDate(0, 0, -int(past))) {
+func (s Settings) inWindow(desired *event.Desired) bool {
+	past, future := s.Options.GetWindowPastDays(), s.Options.GetWindowFutureDays()
+	if past > 0 && !desired.Endless && !desired.LastEnd.After(s.Now.AddDate(0, 0, -int(past))) {
 		return false
 	}
-	return future == 0 || desired.NextStart.Before(m.settings.Now.AddDate(0, 0, int(future)))
+	return future == 0 || desired.NextStart.Before(s.Now.AddDate(0, 0, int(future)))
 }

@@ -182,7 +182,7 @@ func (w *world) record(c *calferryv1.Change, e *calferryv1.Entry, inherited bool
 			}
 			if c.GetOp() == calferryv1.Op_OP_DELETE {
 				delete(w.entries, child.GetKey())
-			} else if child.GetState() != calferryv1.EntryState_ENTRY_STATE_USER_DELETED {
+			} else if removable(child) {
 				child.State, child.ContentHash = calferryv1.EntryState_ENTRY_STATE_LIVE, nil
 			}
 		}
@@ -194,6 +194,11 @@ func (w *world) record(c *calferryv1.Change, e *calferryv1.Entry, inherited bool
 		next.Etag = "e"
 	}
 	w.entries[c.GetKey()] = next
+}
+
+// removable tells whether Google shows the event of an entry, or may.
+func removable(e *calferryv1.Entry) bool {
+	return e.GetState() != calferryv1.EntryState_ENTRY_STATE_USER_DELETED && e.GetState() != calferryv1.EntryState_ENTRY_STATE_DELETED
 }
 
 // visible is what somebody who looks at the calendar sees: the start and title of everything.

@@ -57,6 +57,8 @@ func (s *series) moved(first time.Time, months int) []time.Time {
 		for _, date := range orNumber(r.byMonthDay, s.start.Day()) {
 			at := month.AddDate(0, 0, date-1)
 			switch {
+			case date < 0:
+				at = next.AddDate(0, 0, date)
 			case at.Before(next):
 			case r.skip == "FORWARD":
 				at = next

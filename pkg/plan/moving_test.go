@@ -16,7 +16,7 @@ func TestMovesDatesLikeTheStandardSays(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(7, 529)) //nolint:gosec // repeatable on purpose
 	dated := 0
-	for range 300 {
+	for range 400 {
 		start := time.Date(2024, 1, 1+rng.IntN(700), 0, 0, 0, 0, time.UTC)
 		r := skipRule{
 			freq:     []string{"MONTHLY", "YEARLY"}[rng.IntN(2)],
@@ -70,9 +70,14 @@ func (r skipRule) String() string {
 	return fmt.Sprintf("RSCALE=GREGORIAN;FREQ=%s;INTERVAL=%d;SKIP=%s", r.freq, r.interval, r.skip) + list("BYMONTHDAY", r.dates) + list("BYMONTH", r.months)
 }
 
-// needed tells whether the rule can move a date.
+// needed tells whether the rule can move a date: of four years, it has one in a month that has not.
 func (r skipRule) needed() bool {
-	return slices.Max(append(slices.Clone(r.dates), 0)) > 28 || len(r.dates) == 0 && r.start.Day() > 28
+	for at := time.Date(r.start.Year(), 1, 1, 0, 0, 0, 0, time.UTC); at.Year() < r.start.Year()+4*r.interval; at = at.AddDate(0, 1, 0) {
+		if last := at.AddDate(0, 1, -1); r.namesAfter(last, last.Day()) {
+			return true
+		}
+	}
+	return false
 }
 
 // plain are the first n dates of the rule: a day belongs to it when its month has it, or when it stands in for a date

@@ -98,21 +98,30 @@ func (n *noise) from(text string) string {
 }
 
 // fromMarkup is sanitised HTML without the noise. What stands between two tags is looked at by itself, so that no
-// tag loses its end.
+// tag loses its end; elements that had nothing but noise go with it.
 func (n *noise) fromMarkup(markup string) string {
 	var b strings.Builder
-	for {
-		escaped, rest, more := strings.Cut(markup, "<")
+	changed := false
+	for rest := markup; ; {
+		escaped, after, more := strings.Cut(rest, "<")
 		text := html.UnescapeString(escaped)
 		if left := n.from(text); left != text {
-			escaped = html.EscapeString(left)
+			escaped, changed = html.EscapeString(left), true
 		}
 		b.WriteString(escaped)
 		if !more {
-			return b.String()
+			break
 		}
-		tag, after, _ := strings.Cut(rest, ">")
+		var tag string
+		tag, rest, _ = strings.Cut(after, ">")
 		b.WriteString("<" + tag + ">")
-		markup = after
 	}
+	if !changed {
+		return markup
+	}
+	left := strings.TrimSpace(withoutHollow(b.String()))
+	if blank(left) {
+		return ""
+	}
+	return left
 }

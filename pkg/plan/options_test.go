@@ -200,7 +200,7 @@ func TestNoiseIsTakenOut(t *testing.T) {
 	updated := noise(`^last updated [\d:]+$\n?`, `\(fetched .*?\)`)
 	require.Equal(t, "Agenda\nBring tea", said(updated, `DESCRIPTION:Agenda\nLast updated 12:03\nBring tea (fetched now)`))
 	require.Empty(t, said(updated, `DESCRIPTION:Last updated 12:03`))
-	require.Equal(t, "<p>Agenda</p><p></p>", said(updated, `X-ALT-DESC;FMTTYPE=text/html:<p>Agenda</p><p>Last updated 12:03</p>`), "tags stay whole")
+	require.Equal(t, "<p>Agenda</p>", said(updated, `X-ALT-DESC;FMTTYPE=text/html:<p>Agenda</p><p>Last updated 12:03</p>`), "tags stay whole")
 	require.Equal(t, "<b>A &lt;1&gt;</b>", said(noise("x"), `X-ALT-DESC;FMTTYPE=text/html:<b>A &lt\;1&gt\;x</b>`))
 	require.Equal(t, "Agenda", said(noise("last updated .*"), `DESCRIPTION:Agenda\nLast updated 12:03`+"\n"+
 		`X-ALT-DESC;FMTTYPE=text/html:<p>Agenda</p><p>Last updated <b>12:03</b></p>`), "noise with tags in it: the plain text has none")

@@ -16,6 +16,9 @@ func (d *differ) override(desired *event.Desired) {
 		d.delta.Unchanged++
 		return
 	}
+	if d.stoodInFor(desired, master) {
+		return
+	}
 	entry := d.takeOverride(master, desired)
 	hash := desired.Body.ContentHash()
 	equal := func() bool { return !master.reset && bytes.Equal(entry.GetContentHash(), hash) }

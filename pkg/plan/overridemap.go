@@ -139,7 +139,10 @@ func (made *master) has(wall time.Time, left *effort) bool {
 	if made.series.has([]time.Time{wall}, left)[wall] {
 		return true
 	}
-	return slices.ContainsFunc(made.sets, func(set *series) bool { return set.has([]time.Time{wall}, left)[wall] })
+	return slices.ContainsFunc(made.sets, func(set *series) bool {
+		wall := set.wall(made.series.instant(wall))
+		return set.has([]time.Time{wall}, left)[wall]
+	})
 }
 
 // change applies an override to its series.
@@ -162,17 +165,20 @@ func (m *mapper) change(made *master, wall time.Time, src *source) {
 		m.skip(src, "unreadable-start", "the changed instance has no start that can be read")
 		return
 	}
+	body := m.body(src, start, end)
+	plain := instanceBody(&made.body, s, wall)
+	from, to := m.moments(start, end)
 	if !s.has([]time.Time{wall}, m.left)[wall] {
 		// Written out as dates, the series does not reach this far.
+		if to.After(made.expandedFrom) && !sameBody(&body, &plain) {
+			m.strays = append(m.strays, &master{src: src, key: ownKey(event.OverrideKey(made.key, instance)), start: start, end: end, body: body})
+		}
 		return
 	}
 	s.exdates = slices.DeleteFunc(s.exdates, wall.Equal)
-	body := m.body(src, start, end)
-	plain := instanceBody(&made.body, s, wall)
 	if sameBody(&body, &plain) {
 		return
 	}
-	from, to := m.moments(start, end)
 	made.overrides = append(made.overrides, event.Desired{
 		Key: event.OverrideKey(made.key, instance), MasterKey: made.key, Instance: instance, OriginalStart: originalStart(s, wall),
 		Body: body, NextStart: from, LastEnd: to,

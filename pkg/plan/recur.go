@@ -15,8 +15,8 @@ func (m *mapper) recur(made *master) []*master {
 	base := series{zone: made.start.zone, allDay: made.start.allDay, start: made.start.wall}
 	rules := m.rules(src, "RRULE", made.start)
 	without := m.rules(src, "EXRULE", made.start)
-	if slices.ContainsFunc(append(slices.Clone(rules), without...), (*rule).foreign) {
-		m.warn(src, "rule-not-supported", "the rule counts in another calendar, or moves dates that do not exist; only the first instance is written")
+	if at := slices.IndexFunc(slices.Concat(rules, without), (*rule).foreign); at >= 0 {
+		m.warn(src, "rule-not-supported", slices.Concat(rules, without)[at].unsupported())
 		rules, without = nil, nil
 	}
 	if base.start.Year() < minYear && !m.clipStart(made, &base, rules) {
@@ -280,6 +280,7 @@ func (m *mapper) period(made *master, property *ical.Property, base *series, wal
 	} else if until, ok := m.momentOf(property, to, m.near(made.src, made.start, true)); ok && !until.allDay {
 		end = until
 	}
+	end = m.lengthen(start, end)
 	if end.at.Before(start.at) || end.at.Sub(start.at) == made.end.at.Sub(made.start.at) || len(to) == 0 {
 		return nil
 	}
@@ -301,13 +302,14 @@ func (m *mapper) limitDates(made *master) {
 	}
 }
 
-// limit cuts dates that are too many for Google, and reports whether there were such: what is long past goes first.
+// limit cuts dates that are too many for Google, and reports whether it has cut any: what is long past goes first.
 // The limit moves once a year, so that it does not change the event every day.
 func (s *series) limit(now time.Time) bool {
 	size := func() int { return 17 * (len(s.exdates) + len(s.rdates)) }
 	if len(s.exdates) <= maxExclusions && size() <= maxRecurrence {
 		return false
 	}
+	listed := size()
 	old := time.Date(now.Year()-1, 1, 1, 0, 0, 0, 0, time.UTC)
 	before := func(at time.Time) bool { return at.Before(old) }
 	s.exdates = slices.DeleteFunc(s.exdates, before)
@@ -323,5 +325,5 @@ func (s *series) limit(now time.Time) bool {
 		s.exdates = s.exdates[:min(len(s.exdates), most)]
 		s.rdates = s.rdates[:min(len(s.rdates), most)]
 	}
-	return true
+	return size() < listed
 }

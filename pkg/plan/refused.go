@@ -16,7 +16,7 @@ import (
 // The rule is remembered by key: an event may be refused, or fail, for more than its rule, and a common rule such as
 // "every Monday" must not be lost to all series for one of them.
 func withoutRefused(p *Plan, v View, s Settings) (*Plan, []Note) {
-	refused := map[string]*series{}
+	refused := map[string]dated{}
 	var notes []Note
 	var out *Plan
 	left := &effort{days: planEffort}
@@ -34,7 +34,7 @@ func withoutRefused(p *Plan, v View, s Settings) (*Plan, []Note) {
 			clone.Events = slices.Clone(p.Events)
 			out = &clone
 		}
-		refused[desired.Key] = dated.series
+		refused[desired.Key] = dated
 		out.Events[i] = dated.Desired
 		if !renew.IsZero() {
 			out.refreshBy(renew)
@@ -44,10 +44,25 @@ func withoutRefused(p *Plan, v View, s Settings) (*Plan, []Note) {
 	if out == nil {
 		return p, nil
 	}
+	var own []event.Desired
 	out.Events = slices.DeleteFunc(out.Events, func(desired event.Desired) bool {
-		s := refused[desired.MasterKey]
-		return s != nil && !s.hasInstance(desired.Instance, left)
+		master := refused[desired.MasterKey]
+		if master.series == nil || master.series.hasInstance(desired.Instance, left) {
+			return false
+		}
+		if desired.LastEnd.After(master.from) {
+			own = append(own, event.Desired{Key: ownKey(desired.Key), Body: desired.Body, NextStart: desired.NextStart, LastEnd: desired.LastEnd})
+		}
+		return true
 	})
+	out.OutOfWindow = slices.Clone(p.OutOfWindow)
+	for i := range own {
+		if s.inWindow(&own[i]) {
+			out.Events = append(out.Events, own[i])
+		} else {
+			out.OutOfWindow = append(out.OutOfWindow, own[i].Key)
+		}
+	}
 	return out, notes
 }
 
@@ -61,7 +76,9 @@ func refusedRule(desired *event.Desired, entry *calferryv1.Entry) bool {
 type dated struct {
 	event.Desired
 	series *series
-	text   string
+	// from is where the dates begin; zero when they are all that there are.
+	from time.Time
+	text string
 }
 
 // datedSeries writes out a series as dates; when that takes too much, its first instance alone. It is not ok when
@@ -78,7 +95,9 @@ func datedSeries(desired *event.Desired, s Settings, left *effort) (d dated, ren
 	bare := *base
 	bare.rdates = nil
 	listed, whole := expansionOf([]*series{&bare}, base, s, left)
+	d.from = listed.from
 	if !whole {
+		d.from = s.Now.Add(-lookBack)
 		d.text = "Google refuses the rule of the series " + quote(desired.Key) +
 			", and it has more instances than can be written out as dates; the first, and those listed by date, are written"
 	}

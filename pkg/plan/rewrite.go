@@ -2,6 +2,7 @@ package plan
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -88,22 +89,26 @@ func (r *rule) unskip(start time.Time) {
 		return
 	}
 	r.scale = ""
+	if r.skip == "OMIT" || !r.misses(start) {
+		r.skip = ""
+		return
+	}
 	date := start.Day()
 	if len(r.byMonthDay) == 1 {
 		date = r.byMonthDay[0]
 	}
 	simple := len(r.byDay)+len(r.bySetPos)+len(r.byYearDay)+len(r.byWeekNo) == 0 && len(r.byMonthDay) <= 1 && date > 0
+	// One time a day: the last of a set of days is else the last time of the last day.
+	once := max(len(r.byHour), len(r.byMinute), len(r.bySecond)) <= 1
 	leapDay := r.freq == "YEARLY" && date == 29 && (len(r.byMonth) == 0 && start.Month() == time.February || slices.Equal(r.byMonth, []int{2}))
 	switch {
-	case r.skip == "OMIT", r.skip == "FORWARD" && date <= 28 && simple, r.skip == "BACKWARD" && date <= 28 && simple:
-	case r.freq == "DAILY", r.freq == "WEEKLY":
 	case !simple:
 		return
 	case r.skip == "BACKWARD" && leapDay:
 		r.byMonth, r.byMonthDay = []int{2}, []int{-1}
 	case r.skip == "FORWARD" && leapDay:
 		r.byMonth, r.byMonthDay, r.byYearDay = nil, nil, []int{60}
-	case r.skip == "BACKWARD" && r.freq == "MONTHLY":
+	case r.skip == "BACKWARD" && r.freq == "MONTHLY" && once:
 		r.byMonthDay = nil
 		for day := 28; day <= date; day++ {
 			r.byMonthDay = append(r.byMonthDay, day)
@@ -115,13 +120,64 @@ func (r *rule) unskip(start time.Time) {
 	r.skip = ""
 }
 
+// misses tells whether the rule can name a date that does not exist. Parts that only choose among dates, such as BYDAY,
+// name none; nor do rules that go on day by day.
+func (r *rule) misses(start time.Time) bool {
+	if r.freq != "MONTHLY" && r.freq != "YEARLY" {
+		return false
+	}
+	size := func(n int) int { return max(n, -n) }
+	if slices.ContainsFunc(r.byYearDay, func(n int) bool { return size(n) == 366 }) {
+		return true
+	}
+	dates, months := r.byMonthDay, r.byMonth
+	if len(dates) == 0 {
+		if len(r.byDay)+len(r.byYearDay)+len(r.byWeekNo) > 0 {
+			return false
+		}
+		dates = []int{start.Day()}
+		if len(months) == 0 && r.freq == "YEARLY" {
+			months = []int{int(start.Month())}
+		}
+	}
+	if len(months) == 0 {
+		months = []int{2}
+	}
+	return slices.ContainsFunc(months, func(month int) bool {
+		shortest := time.Date(2001, time.Month(month)+1, 0, 0, 0, 0, 0, time.UTC).Day()
+		return slices.ContainsFunc(dates, func(n int) bool { return size(n) > shortest })
+	})
+}
+
 // foreign rules cannot be walked over: they count in another calendar, or move dates in ways that RFC 7529 leaves to
 // parts of the rule that other parts depend on.
 func (r *rule) foreign() bool { return r.scale != "" || r.skip != "" && !r.moves() }
+
+// unsupported says why a foreign rule cannot be walked over, what is written of it, and what can be done.
+func (r *rule) unsupported() string {
+	const first = "; only the first instance and dates that are listed (RDATE) are written: ask whoever makes the feed to "
+	if r.scale != "" {
+		return "the rule counts in the calendar " + quote(r.scale) + " (RSCALE), which Google does not know" + first + "list all dates"
+	}
+	var parts []string
+	for _, part := range []struct {
+		name string
+		used bool
+	}{
+		{"BYDAY", len(r.byDay) > 0}, {"BYYEARDAY", len(r.byYearDay) > 0}, {"BYWEEKNO", len(r.byWeekNo) > 0}, {"BYSETPOS", len(r.bySetPos) > 0},
+		{"a BYMONTHDAY of -29 to -31", slices.ContainsFunc(r.byMonthDay, func(n int) bool { return n < -28 })},
+	} {
+		if part.used {
+			parts = append(parts, part.name)
+		}
+	}
+	return "the rule moves dates that do not exist (SKIP=" + r.skip + "), which is not supported together with " + strings.Join(parts, ", ") +
+		first + "leave SKIP out, or list all dates"
+}
 
 // moves tells whether the rule moves dates that do not exist, in a way that is walked over.
 func (r *rule) moves() bool {
 	return (r.skip == "FORWARD" || r.skip == "BACKWARD") && (r.freq == "MONTHLY" || r.freq == "YEARLY") &&
 		len(r.byDay)+len(r.bySetPos)+len(r.byYearDay)+len(r.byWeekNo) == 0 &&
-		!slices.ContainsFunc(r.byMonthDay, func(n int) bool { return n < 0 })
+		!slices.ContainsFunc(r.byMonthDay, func(n int) bool { return n < -28 })
 }

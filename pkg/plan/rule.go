@@ -112,7 +112,9 @@ func (r *rule) set(name, text string) bool {
 	case "RSCALE":
 		r.scale, ok = text, true
 	case "SKIP":
-		r.skip, ok = text, true
+		if ok = slices.Contains([]string{"OMIT", "FORWARD", "BACKWARD"}, text); ok {
+			r.skip = text
+		}
 	}
 	return ok
 }

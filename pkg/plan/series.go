@@ -37,7 +37,11 @@ const (
 
 // effort is how much expanding one plan may still do, in days walked over. It is counted, not timed, so
 // that equal feeds give equal plans.
-type effort struct{ days int }
+type effort struct {
+	days int
+	// lost is set when a walk was given up because its rule takes too many steps from one date to the next.
+	lost bool
+}
 
 // planEffort is a few seconds of work on one core.
 const planEffort = 40_000_000

@@ -1,0 +1,97 @@
+package plan
+
+import (
+	"strings"
+
+	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
+
+	"github.com/calferry/calferry/pkg/event"
+)
+
+// A series that is written out as dates has no place for a changed instance that was planned for a day before or after
+// them. Such an instance is an event of its own, until the dates come to it, and from the day on which they leave it
+// behind. Its key is not that of the override: for a moment Google may have both, and the ledger knows either.
+
+// ownKey is the key of the event that stands in for an override.
+func ownKey(override string) string { return override + ownMark }
+
+// overrideOf is the key of the override that the event with this key stands in for.
+func overrideOf(key string) (override string, ok bool) { return strings.CutSuffix(key, ownMark) }
+
+// replaced reports whether the series has the instance now that the event with this key stood in for.
+func (d *differ) replaced(key string) bool {
+	override, ok := overrideOf(key)
+	if !ok || d.plan.Action == AdditiveOnly {
+		return false
+	}
+	master, instance := d.instanceOf(override)
+	if master == nil || master.missing {
+		return false
+	}
+	if d.desired[override] != nil {
+		return true
+	}
+	_, exists := master.instance(instance, d.left)
+	return exists
+}
+
+// awaited reports whether the event with this key stands in for an instance whose series Google has no more: the user
+// deleted the series alone.
+func (d *differ) awaited(key string) bool {
+	override, ok := overrideOf(key)
+	return ok && d.desired[override] != nil && !d.replaced(key)
+}
+
+// instanceOf is the series that the override with this key belongs to, nil when the plan has none, and the name of the
+// instance.
+func (d *differ) instanceOf(override string) (master *masterState, instance string) {
+	key, instance, ok := event.SplitKey(override)
+	if !ok {
+		return nil, ""
+	}
+	return d.series[key], instance
+}
+
+// standsIn reports whether a desired event is left as it is because of the override that it stands in for: the user
+// deleted that one, or it is still in Google and stays there for now.
+func (d *differ) standsIn(desired *event.Desired) bool {
+	override, ok := overrideOf(desired.Key)
+	if !ok || d.view.Intents[desired.Key] != nil {
+		return false
+	}
+	if entry := d.view.Entries[desired.Key]; entry != nil && removable(entry) {
+		return false
+	}
+	former := d.view.Entries[override]
+	switch {
+	case former.GetMasterKey() == "":
+		return false
+	case former.GetState() == calferryv1.EntryState_ENTRY_STATE_USER_DELETED:
+		return !d.options.GetFeedWins()
+	default:
+		return d.plan.Action == AdditiveOnly && removable(former)
+	}
+}
+
+// stoodInFor decides about an override by the event that stood in for it. Done: it is decided.
+func (d *differ) stoodInFor(desired *event.Desired, master *masterState) (done bool) {
+	former := d.view.Entries[ownKey(desired.Key)]
+	if former == nil || d.view.Intents[desired.Key] != nil {
+		return false
+	}
+	if former.GetState() == calferryv1.EntryState_ENTRY_STATE_USER_DELETED && !d.options.GetFeedWins() {
+		entry := d.entry(desired)
+		if d.plan.Action == AdditiveOnly || entry != nil && !removable(entry) && !master.reset {
+			d.delta.Unchanged++
+			return true
+		}
+		// The user deleted this meeting: it must not come back at its first time either.
+		d.remove(desired.Key, entry, desired.MasterKey, desired.Instance)
+		return true
+	}
+	if d.plan.Action == AdditiveOnly && removable(former) {
+		d.delta.Unchanged++
+		return true
+	}
+	return false
+}

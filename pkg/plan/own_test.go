@@ -1,0 +1,201 @@
+package plan_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/calferry/calferry/pkg/plan"
+	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
+)
+
+const (
+	thrice  = "UID:1\nDTSTART;TZID=Europe/Berlin:20261101T090000\nDURATION:PT1H\nSUMMARY:s\nRRULE:FREQ=DAILY;BYHOUR=9,12,15"
+	later   = "\n\nUID:1\nRECURRENCE-ID;TZID=Europe/Berlin:20261211T090000\nDTSTART;TZID=Europe/Berlin:20270301T100000\nDURATION:PT1H\nSUMMARY:later\n"
+	earlier = "\n\nUID:1\nRECURRENCE-ID;TZID=Europe/Berlin:20270501T090000\nDTSTART;TZID=Europe/Berlin:20261215T200000\nDURATION:PT1H\nSUMMARY:earlier\n"
+	weekly  = "UID:1\nDTSTART;TZID=Europe/Berlin:20250106T090000\nDURATION:PT1H\nSUMMARY:s\nRRULE:FREQ=WEEKLY;BYDAY=MO;BYHOUR=9,15"
+)
+
+// moved is an override of the series above, with a title.
+func moved(from, to, title string) string {
+	return "\n\nUID:1\nRECURRENCE-ID;TZID=Europe/Berlin:" + from + "\nDTSTART;TZID=Europe/Berlin:" + to + "\nDURATION:PT1H\nSUMMARY:" + title
+}
+
+// A changed instance of which the dates of its series lack the original is an event of its own, as long as it is not
+// older than they are.
+func TestInstancesThatTheDatesLack(t *testing.T) {
+	t.Parallel()
+	const head = "1 2025-01-06T09:00:00 Europe/Berlin to 2025-01-06T10:00:00"
+	for name, c := range map[string]struct {
+		feed string
+		want []string
+		warn []string
+	}{
+		"from before and after them": {
+			feed: weekly + moved("20260105T090000", "20260320T090000", "a") + moved("20290305T090000", "20260401T090000", "b"),
+			want: []string{
+				head, "1|20260105T080000Z|own 2026-03-20T09:00:00 Europe/Berlin to 2026-03-20T10:00:00",
+				"1|20290305T080000Z|own 2026-04-01T09:00:00 Europe/Berlin to 2026-04-01T10:00:00",
+			},
+		},
+		"to after them":      {feed: weekly + moved("20290305T090000", "20290306T090000", "b"), want: []string{head, "1|20290305T080000Z|own 2029-03-06T09:00:00 Europe/Berlin to 2029-03-06T10:00:00"}},
+		"to days ago":        {feed: weekly + moved("20260105T090000", "20260220T090000", "a"), want: []string{head, "1|20260105T080000Z|own 2026-02-20T09:00:00 Europe/Berlin to 2026-02-20T10:00:00"}},
+		"as old as they are": {feed: weekly + moved("20260105T090000", "20260106T090000", "a") + moved("20290305T090000", "20260106T090000", "b"), want: []string{head}},
+		"nothing is changed": {feed: weekly + moved("20290305T090000", "20290305T090000", "s"), want: []string{head}},
+		"cancelled":          {feed: weekly + moved("20290305T090000", "20260401T090000", "b") + "\nSTATUS:CANCELLED", want: []string{head}},
+		"of no instance":     {feed: weekly + moved("20290306T090000", "20260401T090000", "b"), want: []string{head, "1|20290306T080000Z 2026-04-01T09:00:00 Europe/Berlin to 2026-04-01T10:00:00"}, warn: []string{"stale-recurrence-id"}},
+		"taken out by a rule": {
+			feed: "UID:1\nDTSTART:20260310T090000Z\nRRULE:FREQ=DAILY;COUNT=3\nEXRULE:FREQ=DAILY;INTERVAL=2;COUNT=2\n\nUID:1\nRECURRENCE-ID:20260312T090000Z\nDTSTART:20260320T090000Z",
+			want: []string{"1 2026-03-10T09:00:00Z to 2026-03-10T09:00:00Z", "1|20260312T090000Z|own 2026-03-20T09:00:00Z to 2026-03-20T09:00:00Z"},
+		},
+		"in a zone without a name": {
+			feed: "BEGIN:VTIMEZONE\nTZID:F\nBEGIN:STANDARD\nTZOFFSETFROM:+0537\nTZOFFSETTO:+0537\nEND:STANDARD\nEND:VTIMEZONE\n\n" +
+				"UID:1\nDTSTART;TZID=F:20250106T090000\nRRULE:FREQ=WEEKLY\n\nUID:1\nRECURRENCE-ID;TZID=F:20290305T090000\nDTSTART:20260401T090000Z",
+			want: []string{"1 2025-01-06T03:23:00Z to 2025-01-06T03:23:00Z", "1|20290305T032300Z|own 2026-04-01T09:00:00Z to 2026-04-01T09:00:00Z"},
+			warn: []string{"tzid-by-offset"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := desire(t, settings(), c.feed)
+			lines := shown(p)
+			for i := range lines {
+				lines[i], _, _ = strings.Cut(lines[i], " RDATE")
+			}
+			require.Equal(t, c.want, lines)
+			require.Equal(t, append([]string{}, c.warn...), append([]string{}, p.Warnings()...))
+		})
+	}
+}
+
+// titled counts the events and changed instances in Google that have a title.
+func (w *world) titled(title string) int {
+	n := 0
+	for _, h := range w.google {
+		if h.body.Summary == title {
+			n++
+		}
+		for _, instance := range h.instances {
+			if instance != nil && instance.Summary == title {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// From the day on which it is first seen, a changed instance is in Google once, whatever the dates of its series have of
+// it: before they come to it, while they have it, and when they left it behind.
+func TestAnInstanceIsShownOnceWhileTheDatesMove(t *testing.T) {
+	t.Parallel()
+	s := settings()
+	s.Since = time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
+	const far = "\n\nUID:1\nRECURRENCE-ID;TZID=Europe/Berlin:20270601T120000\nDTSTART;TZID=Europe/Berlin:20280110T090000\nDURATION:PT1H\nSUMMARY:far\n"
+	feed := thrice + later + earlier + far
+	w := newWorld()
+	seen := map[string]bool{}
+	for n := range 500 {
+		s.Now = s.Since.AddDate(0, 0, n)
+		delta := diff(t, w, s, feed)
+		checkOrder(t, delta)
+		require.Empty(t, delta.Held, "day %d", n)
+		w.apply(delta.Changes, func() outcome { return done })
+		for title, days := range map[string]int{"later": 500, "earlier": 180, "far": 500} {
+			if n < days { // the dates leave behind what is as old as they are
+				require.Equal(t, 1, w.titled(title), "%s on day %d: %v", title, n, ops(delta))
+			}
+		}
+		require.Empty(t, diff(t, w, s, feed).Changes, "day %d", n)
+		for key, e := range w.entries {
+			if strings.HasSuffix(key, "|own") {
+				seen[key+" "+e.GetState().String()] = true
+			}
+		}
+	}
+	require.True(t, seen["1|20270601T100000Z|own ENTRY_STATE_LIVE"] && seen["1|20270601T100000Z|own ENTRY_STATE_DELETED"], "it goes there and back: %v", seen)
+	require.LessOrEqual(t, w.requests, 60)
+}
+
+// What the user deleted stays deleted when the dates move, and what is in Google already is not written twice by a feed
+// that is not whole.
+func TestAnInstanceThatTheDatesLackKeepsItsState(t *testing.T) {
+	t.Parallel()
+	at := func(date string) plan.Settings {
+		s := settings()
+		s.Since = time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
+		s.Now, _ = time.Parse(time.DateOnly, date)
+		return s
+	}
+	const override, own = "1|20261211T080000Z", "1|20261211T080000Z|own"
+	december, february := at("2026-12-01"), at("2027-02-10")
+
+	w := known(t, december, thrice+later)
+	require.Equal(t, []string{"+1", "+" + own, "-" + override}, sorted(ops(diff(t, w, february, thrice+later))))
+	cut, err := plan.Desired(strings.NewReader(strings.TrimSuffix(calendar(thrice+later), "END:VCALENDAR\n")), february)
+	require.NoError(t, err)
+	require.Equal(t, plan.AdditiveOnly, cut.Action)
+	require.Empty(t, ops(plan.Diff(cut, w.view(), february)), "a cut feed")
+	w.entries[override].State = calferryv1.EntryState_ENTRY_STATE_USER_DELETED
+	require.Equal(t, []string{"+1"}, ops(diff(t, w, february, thrice+later)))
+	february.Options = &calferryv1.Options{FeedWins: true}
+	require.Equal(t, []string{"+1", "+" + own}, ops(diff(t, w, february, thrice+later)))
+	february.Options = nil
+
+	// The other way round.
+	const mayOverride, mayOwn = "1|20270501T070000Z", "1|20270501T070000Z|own"
+	may := at("2027-04-20")
+	w = known(t, december, thrice+earlier)
+	require.Equal(t, []string{"+1", "+" + mayOverride, "-" + mayOwn}, sorted(ops(diff(t, w, may, thrice+earlier))))
+	require.Equal(t, []string{"+1", "-" + mayOwn}, sorted(ops(diff(t, w, may, thrice+moved("20270501T090000", "20270501T090000", "s")))), "its series has it as it is")
+	w.entries[mayOwn].State = calferryv1.EntryState_ENTRY_STATE_USER_DELETED
+	d := diff(t, w, may, thrice+earlier)
+	require.Equal(t, []string{"+1", "-" + mayOverride}, ops(d), "not at its first time either")
+	w.apply(d.Changes, func() outcome { return done })
+	require.Empty(t, ops(diff(t, w, may, thrice+earlier)))
+
+	w = known(t, december, thrice+earlier)
+	w.entries["1"].State = calferryv1.EntryState_ENTRY_STATE_USER_DELETED
+	require.Empty(t, ops(diff(t, w, may, thrice+earlier)), "the series alone was deleted")
+
+	w = known(t, december, thrice+earlier+"\n\nUID:2\nDTSTART:20270601")
+	require.Equal(t, []string{"-" + mayOwn}, ops(diff(t, w, december, thrice+"\n\nUID:2\nDTSTART:20270601")), "the feed takes it back")
+}
+
+func sorted(list []string) []string {
+	slices.Sort(list)
+	return list
+}
+
+// A lost write leaves nothing behind when the dates move.
+func TestLostWritesWhileTheDatesMove(t *testing.T) {
+	t.Parallel()
+	for _, lostAt := range []int{0, 1, 2} {
+		for _, how := range []outcome{lost, never} {
+			t.Run(fmt.Sprintf("%d %d", lostAt, how), func(t *testing.T) {
+				t.Parallel()
+				s := settings()
+				s.Since = time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
+				feed := thrice + later + earlier
+				w := newWorld()
+				for n := 0; n < 200; n += 10 {
+					s.Now = s.Since.AddDate(0, 0, n)
+					sent := 0
+					w.apply(diff(t, w, s, feed).Changes, func() outcome {
+						if sent++; sent == lostAt+1 {
+							return how
+						}
+						return done
+					})
+					w.apply(diff(t, w, s, feed).Changes, func() outcome { return done })
+					require.Empty(t, w.intents)
+					require.Equal(t, []int{1, 1}, []int{w.titled("later"), w.titled("earlier")}, "day %d", n)
+					require.Empty(t, diff(t, w, s, feed).Changes, "day %d", n)
+				}
+			})
+		}
+	}
+}
