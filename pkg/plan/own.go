@@ -80,13 +80,13 @@ func (d *differ) stoodInFor(desired *event.Desired, master *masterState) (done b
 		return false
 	}
 	if former.GetState() == calferryv1.EntryState_ENTRY_STATE_USER_DELETED && !d.options.GetFeedWins() {
-		entry := d.entry(desired)
-		if d.plan.Action == AdditiveOnly || entry != nil && !removable(entry) && !master.reset {
+		known := d.view.Entries[desired.Key]
+		if d.plan.Action == AdditiveOnly || known != nil && !removable(known) && !master.reset {
 			d.delta.Unchanged++
 			return true
 		}
 		// The user deleted this meeting: it must not come back at its first time either.
-		d.remove(desired.Key, entry, desired.MasterKey, desired.Instance)
+		d.remove(desired.Key, d.entry(desired), desired.MasterKey, desired.Instance)
 		return true
 	}
 	if d.plan.Action == AdditiveOnly && removable(former) {

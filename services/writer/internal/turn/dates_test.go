@@ -1,0 +1,159 @@
+package turn_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/calferry/calferry/pkg/gcal"
+	"github.com/calferry/calferry/pkg/plan"
+	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
+	"github.com/calferry/calferry/services/writer/internal/turn"
+)
+
+// dated is a series in the feed of a world that is written out as dates, with two changed instances: one that the dates
+// leave behind before its new time has come, and one that they come to after that.
+type dated struct {
+	*world
+	since, now time.Time
+}
+
+const (
+	datedFeed = `BEGIN:VCALENDAR
+BEGIN:VEVENT
+UID:m
+DTSTART;TZID=Europe/Berlin:20261101T090000
+DURATION:PT1H
+SUMMARY:master
+RRULE:FREQ=DAILY;BYHOUR=9,12,15
+END:VEVENT
+BEGIN:VEVENT
+UID:m
+RECURRENCE-ID;TZID=Europe/Berlin:20261211T090000
+DTSTART;TZID=Europe/Berlin:20270301T100000
+DURATION:PT1H
+SUMMARY:later
+END:VEVENT
+BEGIN:VEVENT
+UID:m
+RECURRENCE-ID;TZID=Europe/Berlin:20270501T090000
+DTSTART;TZID=Europe/Berlin:20261215T200000
+DURATION:PT1H
+SUMMARY:earlier
+END:VEVENT
+END:VCALENDAR
+`
+	laterKey, earlierKey = "m|20261211T080000Z", "m|20270501T070000Z"
+)
+
+func newDated(t *testing.T) *dated {
+	t.Helper()
+	s := &dated{world: newWorld(t), since: time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)}
+	s.at("2026-12-01")
+	return s
+}
+
+// at moves the clock to a date and reads the feed.
+func (s *dated) at(date string) {
+	s.Helper()
+	now, err := time.Parse(time.DateOnly, date)
+	require.NoError(s, err)
+	s.offset.Store(int64(time.Until(now)))
+	s.loseLease()
+	p, err := plan.Desired(strings.NewReader(strings.ReplaceAll(datedFeed, "\n", "\r\n")), plan.Settings{
+		CalendarZone: "Europe/Berlin", Now: now, Since: s.since, Options: s.options,
+	})
+	require.NoError(s, err)
+	clear(s.feed)
+	for _, d := range p.Events {
+		s.feed[d.Key] = d
+	}
+}
+
+// requireShown checks that Google has a changed instance once: as one of the series, or as an event of its own.
+func (s *dated) requireShown(key string, asOwn bool) {
+	s.Helper()
+	_, instance, _ := strings.Cut(key, "|")
+	title := map[string]string{laterKey: "later", earlierKey: "earlier"}[key]
+	shown := func(id string) bool {
+		e := s.sim.Event(calendar, id)
+		return e != nil && e.Status != "cancelled" && e.Summary == title
+	}
+	require.Equal(s, asOwn, shown(s.id(key+"|own")), "%s as an event of its own", title)
+	require.Equal(s, !asOwn, shown(gcal.InstanceID(s.id("m"), instance)), "%s as an instance", title)
+}
+
+func TestAChangedInstanceOutlivesTheDatesOfItsSeries(t *testing.T) {
+	t.Parallel()
+	s := newDated(t)
+	s.settle()
+	s.requireShown(laterKey, false)
+	s.requireShown(earlierKey, true)
+
+	s.at("2027-02-10")
+	s.settle()
+	s.requireShown(laterKey, true)
+	s.requireShown(earlierKey, true)
+
+	s.at("2027-04-20")
+	s.settle()
+	s.requireShown(laterKey, true)
+	s.requireShown(earlierKey, false)
+	require.Equal(t, calferryv1.EntryState_ENTRY_STATE_DELETED, s.entry(earlierKey+"|own").GetState())
+	require.Nil(t, s.sync())
+}
+
+// A turn that dies where the dates move is made good by the next.
+func TestACrashWhileTheDatesMove(t *testing.T) {
+	t.Parallel()
+	for _, step := range []turn.Step{turn.StepIntents, turn.StepAnswer, turn.StepSave, turn.StepClear} {
+		t.Run(string(step), func(t *testing.T) {
+			t.Parallel()
+			s := newDated(t)
+			s.settle()
+			s.at("2027-02-10")
+			s.world.start(s.sync()).until(step).crash()
+			s.loseLease()
+			s.settle()
+			s.requireShown(laterKey, true)
+			s.at("2027-04-20")
+			s.world.start(s.sync()).until(step).crash()
+			s.loseLease()
+			s.settle()
+			s.requireShown(laterKey, true)
+			s.requireShown(earlierKey, false)
+		})
+	}
+}
+
+// What the user deleted stays deleted when the dates move, in either form.
+func TestADeletedInstanceStaysDeletedWhileTheDatesMove(t *testing.T) {
+	t.Parallel()
+	s := newDated(t)
+	s.settle()
+	instance := func(key string) string {
+		_, name, _ := strings.Cut(key, "|")
+		return gcal.InstanceID(s.id("m"), name)
+	}
+	require.NoError(t, s.sim.UserDelete(calendar, instance(laterKey)))
+	require.NoError(t, s.sim.UserDelete(calendar, s.id(earlierKey+"|own")))
+	// The deletions are found when something is written.
+	for _, key := range []string{laterKey, earlierKey + "|own"} {
+		d := s.feed[key]
+		d.Body.Location = "elsewhere"
+		s.feed[key] = d
+	}
+	s.settle()
+	for _, date := range []string{"2027-02-10", "2027-04-20"} {
+		s.at(date)
+		s.settle()
+		for _, key := range []string{laterKey, earlierKey} {
+			for _, id := range []string{instance(key), s.id(key + "|own")} {
+				e := s.sim.Event(calendar, id)
+				require.True(t, e == nil || e.Status == "cancelled", "%s on %s: %v", id, date, e)
+			}
+		}
+	}
+}
