@@ -32,9 +32,10 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
 	project, _ := strconv.ParseFloat(os.Getenv(envProject), 64)
-	if err := child(ctx, project); err != nil {
+	err := child(ctx, project)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "writer:", err)
 		os.Exit(1)
 	}
@@ -76,7 +77,7 @@ var (
 // takes about a hundredth of a processor, so the hundred that write 1,000 events and those of a Redis that forgets begin
 // together. When only the slowest limit is left of them, the short ones and the crowds begin.
 func TestClosedLoop(t *testing.T) {
-	fmt.Printf("%s, %d processors, %s\n", time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), runtime.Version())
+	fmt.Fprintf(os.Stdout, "%s, %d processors, %s\n", time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), runtime.Version())
 	t.Run("side by side", func(t *testing.T) {
 		t.Run("limits", func(t *testing.T) { limits(t, cells()[1:], 0) })
 		t.Run("redis forgets", forgets)
@@ -173,12 +174,12 @@ func limits(t *testing.T, cells []cell, after time.Duration) {
 		}
 		fmt.Fprintf(&out, "%.3f |\n", float64(total)/float64(writes))
 	}
-	fmt.Print(out.String())
+	fmt.Fprint(os.Stdout, out.String())
 	writes := 0
 	for _, l := range s.lanes {
 		writes += l.writes
 	}
-	fmt.Printf("\nCalferry's Redis calls per write: %.2f\n", float64(calls)/float64(writes))
+	fmt.Fprintf(os.Stdout, "\nCalferry's Redis calls per write: %.2f\n", float64(calls)/float64(writes))
 	s.printEstimates()
 }
 
@@ -215,7 +216,7 @@ func (s *stage) printEstimates() {
 			within++
 		}
 	}
-	fmt.Printf("\nTime left, as told by %d turns after the first: %.0f %% within 20 %%; error p5 %+.2f, median %+.2f, p95 %+.2f\n",
+	fmt.Fprintf(os.Stdout, "\nTime left, as told by %d turns after the first: %.0f %% within 20 %%; error p5 %+.2f, median %+.2f, p95 %+.2f\n",
 		len(off), 100*float64(within)/float64(len(off)), off[len(off)/20], off[len(off)/2], off[len(off)*19/20])
 }
 
@@ -256,7 +257,7 @@ func fairness(t *testing.T, user string, project float64) {
 		writes, turns, requests, throttled = writes+l.writes, turns+l.turns, requests+st.Writes, throttled+st.Throttled
 	}
 	p95 := waits[len(waits)*95/100]
-	fmt.Printf("\n%s: %d calendars of 3 writes wait p50 %.1f, p95 %.1f, max %.1f s; largest %.0f s; rejected %d of %d; %.2f deliveries and %.2f Redis calls per write\n",
+	fmt.Fprintf(os.Stdout, "\n%s: %d calendars of 3 writes wait p50 %.1f, p95 %.1f, max %.1f s; largest %.0f s; rejected %d of %d; %.2f deliveries and %.2f Redis calls per write\n",
 		t.Name(), len(small), waits[len(waits)/2].Seconds(), p95.Seconds(), waits[len(waits)-1].Seconds(),
 		s.took(s.lanes[0]).Seconds(), throttled, requests, float64(turns)/float64(writes), float64(s.calls())/float64(writes))
 	if p95 > 5*time.Second {
@@ -289,7 +290,7 @@ func forgets(t *testing.T) {
 	}()
 	s.finish()
 	<-flushed
-	fmt.Printf("\nRedis emptied after 10 and 60 s: ")
+	fmt.Fprintf(os.Stdout, "\nRedis emptied after 10 and 60 s: ")
 	for i, c := range cells() {
 		var slowdown, rejected float64
 		for _, l := range lanes[3*i : 3*i+3] {
@@ -297,12 +298,12 @@ func forgets(t *testing.T) {
 			slowdown += s.took(l).Seconds() / c.optimum(t).Seconds() / 3
 			rejected += 100 * float64(st.Throttled) / float64(st.Writes) / 3
 		}
-		fmt.Printf("%s, %d: %.2f / %.2f %%; ", c.model, c.writes, slowdown, rejected)
+		fmt.Fprintf(os.Stdout, "%s, %d: %.2f / %.2f %%; ", c.model, c.writes, slowdown, rejected)
 		if rejected > 3 {
 			t.Errorf("%s, %d: rejected %.2f %%", c.model, c.writes, rejected)
 		}
 	}
-	fmt.Println()
+	fmt.Fprintln(os.Stdout)
 }
 
 // scale has so many processes share one calendar, and five hundred.
@@ -325,7 +326,7 @@ func scale(t *testing.T, processes int) {
 		last = max(last, s.took(l)+l.began.Sub(began))
 		most, turns = max(most, s.sim.MaxInFlight(l.id)), turns+l.turns
 	}
-	fmt.Printf("\n%d processes: one calendar (%s, %d): slowdown %.2f, rejected %.2f %%, %d at once, %.3f deliveries per write; "+
+	fmt.Fprintf(os.Stdout, "\n%d processes: one calendar (%s, %d): slowdown %.2f, rejected %.2f %%, %d at once, %.3f deliveries per write; "+
 		"500 calendars of 10: %.0f s (the project's quota needs %.0f), %d at once, %.2f deliveries per write; %.2f Redis calls per write\n",
 		processes, c.model, c.writes, s.took(one).Seconds()/c.optimum(t).Seconds(), 100*float64(st.Throttled)/float64(st.Writes),
 		s.sim.MaxInFlight(one.id), float64(one.turns)/float64(one.writes),

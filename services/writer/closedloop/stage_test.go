@@ -206,7 +206,7 @@ func body(i int) event.Body {
 // put queues a first import of n events, as a fetch does.
 func (s *stage) put(l *loop, n int) {
 	s.lanes = append(s.lanes, l)
-	sub := strings.SplitN(l.id, "@", 2)[0]
+	sub, _, _ := strings.Cut(l.id, "@")
 	head, err := s.store.Head(s.ctx, sub)
 	require.NoError(s.t, err)
 	pages, err := s.store.Pages(s.ctx, sub, head)
