@@ -291,7 +291,7 @@ func (s *stage) tell() {
 			passed, throttled = passed+st.Writes-st.Throttled, throttled+st.Throttled
 		}
 		now := processorTime()
-		fmt.Printf("%s %s: %s, %d writes passed and %d were refused on %d calendars; this process takes %.2f processors\n", time.Now().Format(time.TimeOnly),
+		fmt.Fprintf(os.Stdout, "%s %s: %s, %d writes passed and %d were refused on %d calendars; this process takes %.2f processors\n", time.Now().Format(time.TimeOnly),
 			s.t.Name(), time.Since(began).Round(time.Second), passed, throttled, len(loops), (now-before).Seconds()/60)
 		before = now
 	}
