@@ -767,8 +767,10 @@ func (x *UpdateSubscriptionRequest) GetInterval() *durationpb.Duration {
 }
 
 type UpdateSubscriptionResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Subscription  *SubscriptionStatus    `protobuf:"bytes,1,opt,name=subscription,proto3" json:"subscription,omitempty"`
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	Subscription *SubscriptionStatus    `protobuf:"bytes,1,opt,name=subscription,proto3" json:"subscription,omitempty"`
+	// What may not be meant, such as the same feed twice in one calendar.
+	Warnings      []string `protobuf:"bytes,2,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -806,6 +808,13 @@ func (*UpdateSubscriptionResponse) Descriptor() ([]byte, []int) {
 func (x *UpdateSubscriptionResponse) GetSubscription() *SubscriptionStatus {
 	if x != nil {
 		return x.Subscription
+	}
+	return nil
+}
+
+func (x *UpdateSubscriptionResponse) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
 	}
 	return nil
 }
@@ -4671,9 +4680,10 @@ const file_calferry_v1_api_proto_rawDesc = "" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12+\n" +
 	"\x04feed\x18\x03 \x01(\v2\x17.calferry.v1.FeedSourceR\x04feed\x12.\n" +
 	"\aoptions\x18\x04 \x01(\v2\x14.calferry.v1.OptionsR\aoptions\x125\n" +
-	"\binterval\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\binterval\"a\n" +
+	"\binterval\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\binterval\"}\n" +
 	"\x1aUpdateSubscriptionResponse\x12C\n" +
-	"\fsubscription\x18\x01 \x01(\v2\x1f.calferry.v1.SubscriptionStatusR\fsubscription\"*\n" +
+	"\fsubscription\x18\x01 \x01(\v2\x1f.calferry.v1.SubscriptionStatusR\fsubscription\x12\x1a\n" +
+	"\bwarnings\x18\x02 \x03(\tR\bwarnings\"*\n" +
 	"\x18PauseSubscriptionRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"`\n" +
 	"\x19PauseSubscriptionResponse\x12C\n" +

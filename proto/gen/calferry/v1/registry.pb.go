@@ -351,7 +351,7 @@ type Subscription struct {
 	State SubscriptionState `protobuf:"varint,4,opt,name=state,proto3,enum=calferry.v1.SubscriptionState" json:"state,omitempty"`
 	// FeedSource, sealed with the feed key.
 	SealedFeed []byte `protobuf:"bytes,5,opt,name=sealed_feed,json=sealedFeed,proto3" json:"sealed_feed,omitempty"`
-	// Host and last path element of the feed, without secrets: safe to show.
+	// Host of the feed, and the last element of its path where that is plainly a name: safe to show.
 	FeedLabel string  `protobuf:"bytes,6,opt,name=feed_label,json=feedLabel,proto3" json:"feed_label,omitempty"`
 	Target    *Target `protobuf:"bytes,7,opt,name=target,proto3" json:"target,omitempty"`
 	// IANA name of the target calendar's zone.
