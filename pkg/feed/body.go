@@ -131,7 +131,7 @@ func stopped(ctx, parent context.Context, host string) error { //nolint:revive /
 	if parent.Err() != nil {
 		return fmt.Errorf("fetching from %s: %w", host, context.Cause(parent))
 	}
-	return &Error{Kind: Unreachable, Host: host, Problem: "gave up", Err: context.Cause(ctx), Hint: "the server may be overloaded; it is asked again later"}
+	return &Error{Kind: Unreachable, Host: host, Problem: "gave up", Err: context.Cause(ctx), Hint: "the server may be overloaded; " + AskedAgain}
 }
 
 type countedReader struct {

@@ -63,6 +63,9 @@ func (k Kind) Class() calferryv1.ErrorClass {
 	}
 }
 
+// AskedAgain ends the hint of what a later fetch may mend. Whoever makes no later fetch says something else.
+const AskedAgain = "it is asked again later"
+
 // Error is a fetch that failed. Its text names the host, or the base name of a file, and nothing else of
 // the address, so it may be logged and shown.
 type Error struct {

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
 )
 
 // openFile opens a feed that is a file: any regular file when the feed was named at the command line, else
@@ -45,21 +47,53 @@ var (
 	errOutside    = errors.New("files outside of the feed directory are not allowed")
 )
 
+// InDir tells whether address names a file that a Client with this FeedDir reads: one that is there and does not lead
+// out of it. Where the directory itself is missing, as it is when only fetchers have it, the name alone decides.
+func InDir(dir, address string) bool {
+	a, err := parseAddress(&calferryv1.FeedSource{Url: address})
+	if err != nil || a.path == "" {
+		return false
+	}
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		rel, err := below(dir, a.path)
+		return err == nil && filepath.IsLocal(rel)
+	}
+	f, err := openBelow(dir, a.path)
+	if err != nil {
+		return false
+	}
+	return f.Close() == nil
+}
+
 func (c *Client) open(path string, local bool) (*os.File, error) {
-	if local {
+	switch {
+	case local:
 		return openRegular(path, os.Stat, os.Open)
-	}
-	if c.cfg.FeedDir == "" {
+	case c.cfg.FeedDir == "":
 		return nil, errOutside
+	default:
+		return openBelow(c.cfg.FeedDir, path)
 	}
-	if filepath.IsAbs(path) {
-		rel, err := filepath.Rel(c.cfg.FeedDir, path)
-		if err != nil || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
-			return nil, errOutside
-		}
-		path = rel
+}
+
+// below is path as seen from dir.
+func below(dir, path string) (string, error) {
+	if !filepath.IsAbs(path) {
+		return path, nil
 	}
-	root, err := os.OpenRoot(c.cfg.FeedDir)
+	rel, err := filepath.Rel(dir, path)
+	if err != nil || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
+		return "", errOutside
+	}
+	return rel, nil
+}
+
+func openBelow(dir, path string) (*os.File, error) {
+	path, err := below(dir, path)
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, errors.New("the feed directory cannot be opened")
 	}
@@ -94,6 +128,10 @@ func fileError(name string, err error) *Error {
 		e.Kind, e.Problem, e.Hint, e.Err = Gone, "there is no such file", "check the path", fs.ErrNotExist
 	case errors.Is(err, errOutside):
 		e.Kind, e.Hint = Refused, "put it there, or use a URL"
+	case errors.Is(err, errNotRegular):
+		e.Hint = "give the path of the .ics file itself"
+	case errors.Is(err, fs.ErrPermission):
+		e.Hint = "let this user read it"
 	}
 	return e
 }

@@ -12,7 +12,7 @@ func statusError(host string, resp *http.Response, wait time.Duration) *Error {
 	e := &Error{
 		Kind: Unreachable, Host: host, Status: code, RetryAfter: wait,
 		Problem: fmt.Sprintf("the server answers %d %s", code, http.StatusText(code)),
-		Hint:    "it is asked again later",
+		Hint:    AskedAgain,
 	}
 	switch {
 	case resp.Header.Get("Cf-Mitigated") == "challenge":

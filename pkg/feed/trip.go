@@ -21,6 +21,9 @@ import (
 
 const maxRedirects = 5
 
+// hintRedirect is for redirects that no reader of feeds can follow.
+const hintRedirect = "open the address in a browser to see where it leads, and give the address of the calendar itself"
+
 // trip is one fetch over all its hops.
 type trip struct {
 	client *Client
@@ -143,16 +146,16 @@ func (t *trip) redirect(u *url.URL, resp *http.Response) (*url.URL, error) {
 	}
 	location := resp.Header.Get("Location")
 	if location == "" {
-		return nil, fail(Invalid, "a redirect to nowhere", "")
+		return nil, fail(Invalid, "a redirect to nowhere", hintRedirect)
 	}
 	next, err := u.Parse(location)
 	if err != nil {
-		return nil, fail(Invalid, "a redirect that cannot be read", "")
+		return nil, fail(Invalid, "a redirect that cannot be read", hintRedirect)
 	}
 	next = normal(next)
 	switch {
 	case next.Scheme != "http" && next.Scheme != "https" || next.Hostname() == "":
-		return nil, fail(Refused, "a redirect to something that is not a web address", "")
+		return nil, fail(Refused, "a redirect to something that is not a web address", hintRedirect)
 	case u.Scheme == "https" && next.Scheme == "http":
 		return nil, fail(Refused, "a redirect from https to plain http", "ask the feed's owner for an https address")
 	}
@@ -221,7 +224,7 @@ func (t *trip) sendError(u *url.URL, err error) error {
 	if ue := (*url.Error)(nil); errors.As(err, &ue) {
 		err = ue.Err
 	}
-	e := &Error{Kind: Unreachable, Host: host, Problem: "no answer", Err: err, Hint: "the server may be down; it is asked again later"}
+	e := &Error{Kind: Unreachable, Host: host, Problem: "no answer", Err: err, Hint: "the server may be down; " + AskedAgain}
 	var (
 		dns     *net.DNSError
 		cert    *tls.CertificateVerificationError

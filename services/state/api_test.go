@@ -1,10 +1,13 @@
 package state_test
 
 import (
+	"context"
 	"html"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +22,7 @@ import (
 	"github.com/calferry/calferry/pkg/streams"
 	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
 	"github.com/calferry/calferry/services/state"
+	"github.com/calferry/calferry/services/state/internal/api"
 )
 
 // hasTurn tells whether a message waits in the FETCH queue.
@@ -96,6 +100,11 @@ func TestRefusedRequests(t *testing.T) {
 		"no feed":        {func(q *calferryv1.CreateSubscriptionRequest) { q.Feed = nil }, connect.CodeInvalidArgument, "address"},
 		"empty address":  {func(q *calferryv1.CreateSubscriptionRequest) { q.Feed.Url = " " }, connect.CodeInvalidArgument, "copy it"},
 		"other scheme":   {func(q *calferryv1.CreateSubscriptionRequest) { q.Feed.Url = "ftp://" + secretPath }, connect.CodeInvalidArgument, "https://"},
+		"no scheme":      {func(q *calferryv1.CreateSubscriptionRequest) { q.Feed.Url = "school.example/" + secretPath + ".ics" }, connect.CodeInvalidArgument, "https://"},
+		"no address":     {func(q *calferryv1.CreateSubscriptionRequest) { q.Feed.Url = "notaurl" }, connect.CodeInvalidArgument, "https://"},
+		"no host":        {func(q *calferryv1.CreateSubscriptionRequest) { q.Feed.Url = "https:///" + secretPath }, connect.CodeInvalidArgument, "https://"},
+		"a port alone":   {func(q *calferryv1.CreateSubscriptionRequest) { q.Feed.Url = "https://:443/" + secretPath }, connect.CodeInvalidArgument, "https://"},
+		"file scheme":    {func(q *calferryv1.CreateSubscriptionRequest) { q.Feed.Url = "file:///etc/" + secretPath }, connect.CodeInvalidArgument, "--feed-dir"},
 		"unreadable":     {func(q *calferryv1.CreateSubscriptionRequest) { q.Feed.Url = "https://%zz/" + secretPath }, connect.CodeInvalidArgument, "https://"},
 		"a file":         {func(q *calferryv1.CreateSubscriptionRequest) { q.Feed.Url = "/etc/" + secretPath }, connect.CodeInvalidArgument, "--feed-dir"},
 		"header break":   {func(q *calferryv1.CreateSubscriptionRequest) { q.Feed.HeaderValue = "a\r\nb" }, connect.CodeInvalidArgument, "line break"},
@@ -152,14 +161,70 @@ func TestPrivateAddressesNeedPermission(t *testing.T) {
 
 func TestFilesBelowTheFeedDirectoryNeedNoPermission(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(c *state.Config) { c.FeedDir = t.TempDir() })
-	res, err := r.client.CreateSubscription(t.Context(), connect.NewRequest(&calferryv1.CreateSubscriptionRequest{
-		Account: r.connect(), CalendarId: teamCalendar, Feed: &calferryv1.FeedSource{Url: "/srv/feeds/hut.ics"},
-	}))
+	dir := t.TempDir()
+	r := newRig(t, func(c *state.Config) { c.FeedDir = dir })
+	account := r.connect()
+	create := func(address string) (*connect.Response[calferryv1.CreateSubscriptionResponse], error) {
+		return r.client.CreateSubscription(t.Context(), connect.NewRequest(&calferryv1.CreateSubscriptionRequest{
+			Account: account, CalendarId: teamCalendar, Feed: &calferryv1.FeedSource{Url: address},
+		}))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "hut.ics"), nil, 0o600))
+	for _, address := range []string{filepath.Join(dir, "hut.ics"), "file://" + filepath.Join(dir, "hut.ics"), "hut.ics"} {
+		res, err := create(address)
+		require.NoError(t, err, address)
+		require.Equal(t, "hut.ics", res.Msg.GetSubscription().GetFeedLabel())
+		rec, err := r.registry().Subscription(t.Context(), res.Msg.GetSubscription().GetId())
+		require.NoError(t, err)
+		require.False(t, rec.Value.GetLocalFeed(), "the fetcher holds it to the directory")
+	}
+	for _, address := range []string{"notaurl", "school.example/" + secretPath + ".ics", "file:///etc/passwd", "../hut.ics", dir, "/etc/passwd"} {
+		_, err := create(address)
+		require.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(err), address)
+		require.ErrorContains(t, err, "--feed-dir")
+		r.hidden(address, err.Error())
+		require.NotEmpty(t, api.Info(err).GetHint())
+	}
+	// Where only the fetchers have the directory, the name decides.
+	require.NoError(t, os.RemoveAll(dir))
+	_, err := create(filepath.Join(dir, "hut.ics"))
 	require.NoError(t, err)
-	rec, err := r.registry().Subscription(t.Context(), res.Msg.GetSubscription().GetId())
+	_, err = create("/etc/passwd")
+	require.ErrorContains(t, err, "--feed-dir")
+}
+
+// What an earlier version showed of an address is hidden when the service starts.
+func TestLabelsThatShowTooMuchAreMended(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	account := r.connect()
+	leaking := "school.example/…/" + secretPath + ".ics"
+	named, unnamed, fine := r.create(account, "Term dates"), r.create(account, "x"), r.create(account, "Fine")
+	for id, name := range map[string]string{named: "Term dates", unnamed: leaking} {
+		_, err := r.registry().UpdateSubscription(t.Context(), id, func(s *calferryv1.Subscription) error {
+			s.FeedLabel, s.Name = leaking, name
+			return nil
+		})
+		require.NoError(t, err)
+	}
+	before, err := r.registry().Subscription(t.Context(), fine)
 	require.NoError(t, err)
-	require.False(t, rec.Value.GetLocalFeed(), "the fetcher holds it to the directory")
+	next, err := state.New(state.Config{HandlerOnly: true}, state.Deps{NATS: r.nc})
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- next.Run(ctx) }()
+	r.eventually("the labels", func() bool {
+		return r.get(named).GetFeedLabel() == "school.example/…" && r.get(unnamed).GetFeedLabel() == "school.example/…"
+	})
+	require.Equal(t, "school.example/…", r.get(unnamed).GetName(), "it was named after the feed")
+	require.Equal(t, "Term dates", r.get(named).GetName())
+	after, err := r.registry().Subscription(t.Context(), fine)
+	require.NoError(t, err)
+	require.Equal(t, before.Revision, after.Revision)
+	stop()
+	require.NoError(t, <-ended)
+	r.exported()
 }
 
 func TestListIsPagedFilteredAndStable(t *testing.T) {

@@ -207,7 +207,7 @@ func (s *Service) open(ctx context.Context) error {
 	s.handler, err = s.routes(api.New(api.Parts{
 		Board: s.board, Registry: reg, Ledger: store, Book: s.book, Holds: s.holds, Accounts: keeper, Turns: s.turns,
 		Calendars: calendars.New(client, reg, keeper, d.Logger), Consents: flow, ExternalURL: s.cfg.ExternalURL, Check: s.broker.Check, Feeds: feeds, Alerts: s.alerts, Audit: s.audit, Fetches: fetches, Changes: changes, JetStream: s.js, FeedKey: d.FeedKey,
-		Places: api.Places{Local: s.cfg.LocalFeeds, Files: s.cfg.FeedDir != ""}, Log: d.Logger, Now: d.Now,
+		Places: api.Places{Local: s.cfg.LocalFeeds, Dir: s.cfg.FeedDir}, Log: d.Logger, Now: d.Now,
 	}))
 	return err
 }
@@ -251,6 +251,7 @@ func (s *Service) Run(ctx context.Context) error {
 	group.Go(func() error { return s.alerts.Run(ctx) })
 	group.Go(func() error { return s.broker.Serve(ctx, s.deps.NATS) })
 	group.Go(func() error { return s.rekey(ctx) })
+	group.Go(func() error { return s.relabel(ctx) })
 	if !s.cfg.HandlerOnly {
 		group.Go(func() error { return s.listen(ctx) })
 	}

@@ -216,6 +216,11 @@ func TestSecretsShowNowhere(t *testing.T) {
 	for name, source := range map[string]*calferryv1.FeedSource{
 		"Bearer": {Url: refusing.URL + "/" + pipelineMark + "/a.ics", Bearer: pipelineMark + "-bearer"},
 		"Header": {Url: refusing.URL + "/b.ics?key=" + pipelineMark, HeaderName: "X-Key", HeaderValue: pipelineMark + "-header"},
+		// What a label shows is a name: a key is none, wherever it stands.
+		"Last":   {Url: refusing.URL + "/" + pipelineMark + ".ics"},
+		"Folder": {Url: refusing.URL + "/cal/" + pipelineMark + "/"},
+		"Params": {Url: refusing.URL + "/basic;k=" + pipelineMark},
+		"":       {Url: refusing.URL + "/cal/" + pipelineMark},
 		"Gone":   {Url: "http://ada:" + pipelineMark + "@127.0.0.1:1/" + pipelineMark + "/gone.ics", User: "ada", Password: pipelineMark + "-password"},
 	} {
 		made, err := s.client.CreateSubscription(t.Context(), connect.NewRequest(&calferryv1.CreateSubscriptionRequest{
@@ -234,7 +239,7 @@ func TestSecretsShowNowhere(t *testing.T) {
 	plan, err := s.client.PlanSubscription(t.Context(), connect.NewRequest(&calferryv1.PlanSubscriptionRequest{Id: id}))
 	require.NoError(t, err)
 	s.answered("a plan", plan.Msg, nil)
-	for _, bad := range []string{"ftp://" + pipelineMark, "https://%zz/" + pipelineMark, "/etc/" + pipelineMark + "\n", "https://a.example:" + pipelineMark + "/"} {
+	for _, bad := range []string{"ftp://" + pipelineMark, pipelineMark, "school.example/" + pipelineMark + ".ics", "file:///" + pipelineMark, "https://%zz/" + pipelineMark, "/etc/" + pipelineMark + "\n", "https://a.example:" + pipelineMark + "/"} {
 		_, err := s.client.CreateSubscription(t.Context(), connect.NewRequest(&calferryv1.CreateSubscriptionRequest{
 			Account: s.account, CalendarId: pipelineCalendar, CalendarTimeZone: "UTC", Feed: &calferryv1.FeedSource{Url: bad, HeaderValue: pipelineMark + "\r\n"},
 		}))

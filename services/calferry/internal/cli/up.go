@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/calferry/calferry/pkg/daemon"
+	"github.com/calferry/calferry/pkg/feed"
 	"github.com/calferry/calferry/pkg/gcalsim"
 	"github.com/calferry/calferry/pkg/streams"
 	"github.com/calferry/calferry/services/calferry/internal/datadir"
@@ -181,7 +182,7 @@ func (u *up) enrol(ctx context.Context, s *stack.Stack) error {
 			u.env.log.DebugContext(ctx, "The simulated calendar is there already: "+err.Error())
 		}
 		created, err := clerk.Feed(ctx, enrol.Feed{
-			ID: streams.Token("up\x00" + f.Path), Name: f.Name, Label: filepath.Base(f.Path), Address: f.Path,
+			ID: streams.Token("up\x00" + f.Path), Name: f.Name, Address: f.Path,
 			Account: account, Calendar: f.Calendar, Zone: func(context.Context) (string, error) { return f.Zone, nil },
 		})
 		if err != nil {
@@ -216,8 +217,8 @@ func (u *up) feeds() ([]demo.Feed, error) {
 				return nil, &exitError{exitFeed, fmt.Errorf("feed: %w", err)}
 			}
 			path, name = abs, filepath.Base(abs)
-		} else if _, rest, _ := strings.Cut(address, "://"); rest != "" {
-			name, _, _ = strings.Cut(rest, "/")
+		} else if name, _, _ = strings.Cut(feed.Label(address), "/"); name == "" {
+			return nil, &exitError{exitFeed, errors.New("--feed: an address cannot be read: copy it again from where the calendar is shared")}
 		}
 		feeds = append(feeds, demo.Feed{Name: name, Calendar: streams.Token(path)[:12] + "@group.calendar.google.com", Zone: u.simulate.Zone, Path: path})
 	}

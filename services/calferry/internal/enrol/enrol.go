@@ -7,10 +7,12 @@ package enrol
 import (
 	"context"
 	"errors"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/calferry/calferry/pkg/feed"
 	"github.com/calferry/calferry/pkg/registry"
 	"github.com/calferry/calferry/pkg/seal"
 	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
@@ -20,6 +22,15 @@ import (
 type Clerk struct {
 	Registry            *registry.Registry
 	FeedKey, AccountKey *seal.Key
+	// Now is the clock of plans, which lay dates out from when a subscription was made; time.Now when nil.
+	Now func() time.Time
+}
+
+func (c *Clerk) now() *timestamppb.Timestamp {
+	if c.Now == nil {
+		return timestamppb.Now()
+	}
+	return timestamppb.New(c.Now())
 }
 
 // Account is a Google account known by a token alone.
@@ -32,9 +43,9 @@ type Account struct {
 // Feed is a subscription to be.
 type Feed struct {
 	// ID tells it from all others; the same ID is the same subscription.
-	ID, Name, Label, Address string
-	Account                  Account
-	Calendar                 string
+	ID, Name, Address string
+	Account           Account
+	Calendar          string
 	// Zone returns the calendar's zone; it is called only when the subscription is new.
 	Zone    func(context.Context) (string, error)
 	Options *calferryv1.Options
@@ -84,12 +95,12 @@ func (c *Clerk) Feed(ctx context.Context, f Feed) (created bool, err error) {
 		if sub.SealedFeed, err = registry.SealFeed(c.FeedKey, f.ID, &calferryv1.FeedSource{Url: f.Address}); err != nil {
 			return false, err
 		}
-		sub.State, sub.CreatedAt = calferryv1.SubscriptionState_SUBSCRIPTION_STATE_ACTIVE, timestamppb.Now()
+		sub.State, sub.CreatedAt = calferryv1.SubscriptionState_SUBSCRIPTION_STATE_ACTIVE, c.now()
 	}
 	if f.Resume {
 		sub.State = calferryv1.SubscriptionState_SUBSCRIPTION_STATE_ACTIVE
 	}
-	sub.Name, sub.FeedLabel, sub.LocalFeed, sub.Options = f.Name, f.Label, true, f.Options
+	sub.Name, sub.FeedLabel, sub.LocalFeed, sub.Options = f.Name, feed.Label(f.Address), true, f.Options
 	sub.Target = &calferryv1.Target{
 		Account: f.Account.ID, CalendarId: f.Calendar, Project: f.Account.Project, PaceUser: f.Account.ID,
 		RememberedPace: sub.GetTarget().GetRememberedPace(),
@@ -97,6 +108,6 @@ func (c *Clerk) Feed(ctx context.Context, f Feed) (created bool, err error) {
 	if proto.Equal(before, sub) {
 		return false, nil
 	}
-	sub.UpdatedAt = timestamppb.Now()
+	sub.UpdatedAt = c.now()
 	return created, c.Registry.PutSubscription(ctx, rec)
 }

@@ -88,13 +88,13 @@ func (r *Runner) Run(ctx context.Context, req Request) (*Result, error) {
 
 // enrol stores the account and the subscription, or brings those of an earlier run up to date.
 func (r *Runner) enrol(ctx context.Context, req Request) error {
-	clerk := &enrol.Clerk{Registry: r.Stack.Registry, FeedKey: r.Stack.FeedKey, AccountKey: r.Stack.AccountKey}
+	clerk := &enrol.Clerk{Registry: r.Stack.Registry, FeedKey: r.Stack.FeedKey, AccountKey: r.Stack.AccountKey, Now: r.Stack.Now}
 	account := enrol.Account{ID: req.account(), Email: "one-shot sync", Token: req.Token, Project: project}
 	if err := clerk.Account(ctx, account); err != nil {
 		return err
 	}
 	_, err := clerk.Feed(ctx, enrol.Feed{
-		ID: req.ID(), Name: "one-shot sync", Label: "named at the command line", Address: req.Feed,
+		ID: req.ID(), Name: "one-shot sync", Address: req.Feed,
 		Account: account, Calendar: req.Calendar, Options: req.Options,
 		Zone: func(ctx context.Context) (string, error) { return r.zone(ctx, req) }, Resume: true,
 	})

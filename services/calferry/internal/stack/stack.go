@@ -64,6 +64,8 @@ type Stack struct {
 	AccountKey *seal.Key
 	Metrics    *prometheus.Registry
 	Probes     *telemetry.Probes
+	// Now is the clock of plans.
+	Now func() time.Time
 
 	services, stores *lifecycle.Group
 	close            []func(context.Context) error
@@ -73,6 +75,9 @@ type Stack struct {
 func Open(ctx context.Context, dir *datadir.Dir, cfg Config, log *slog.Logger) (_ *Stack, err error) {
 	s := &Stack{Log: log, Metrics: telemetry.NewRegistry(), services: lifecycle.NewGroup(log), stores: lifecycle.NewGroup(log)}
 	s.Probes = telemetry.NewProbes(s.Metrics)
+	if s.Now = cfg.Now; s.Now == nil {
+		s.Now = time.Now
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close(ctx))

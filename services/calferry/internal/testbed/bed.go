@@ -138,7 +138,7 @@ func (b *Bed) SubscribeAs(email, calendar string, feed *Feed) Subscription {
 	require.NoError(b.tb, b.clerk.Account(b.tb.Context(), account))
 	sub := Subscription{ID: streams.Token(calendar + " " + feed.URL), Calendar: calendar, Feed: feed}
 	_, err := b.clerk.Feed(b.tb.Context(), enrol.Feed{
-		ID: sub.ID, Name: calendar, Label: "test", Address: feed.URL, Account: account, Calendar: calendar,
+		ID: sub.ID, Name: calendar, Address: feed.URL, Account: account, Calendar: calendar,
 		Zone: func(context.Context) (string, error) { return "UTC", nil },
 	})
 	require.NoError(b.tb, err)

@@ -2,20 +2,15 @@ package api
 
 import (
 	"net/url"
-	"path"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/calferry/calferry/pkg/feed"
 	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
 )
 
-const (
-	maxAddress = 4096
-	// A path element that is longer, or has more digits, may be a key to the feed and is not shown.
-	maxShownElement = 24
-	maxShownDigits  = 5
-)
+const maxAddress = 4096
 
 // parsedFeed is a feed's source, checked, and what may be shown of it.
 type parsedFeed struct {
@@ -28,8 +23,9 @@ type parsedFeed struct {
 type Places struct {
 	// Local opens private addresses.
 	Local bool
-	// Files opens the files below the directory that the fetchers are given; they hold subscriptions to it.
-	Files bool
+	// Dir is the directory whose files may be feeds, as the fetchers see it; empty: none. It need not be on this
+	// machine.
+	Dir string
 }
 
 // parseFeed checks what a person typed. No error quotes it: an address can hold a key.
@@ -50,53 +46,29 @@ func parseFeed(in *calferryv1.FeedSource, places Places) (parsedFeed, error) {
 		return parsedFeed{}, Error(CodeInvalidFeed, "a header of the feed holds a line break; remove it")
 	}
 	u, err := url.Parse(address)
-	if err == nil && u.Host != "" {
+	if err == nil && u.Hostname() != "" {
 		switch strings.ToLower(u.Scheme) {
 		case "http", "https", "webcal", "webcals":
-			return parsedFeed{source: source, label: urlLabel(u), local: places.Local}, nil
+			return parsedFeed{source: source, label: feed.Label(address), local: places.Local}, nil
 		}
 	}
-	isPath := err == nil && (u.Scheme == "file" || u.Scheme == "")
-	if !isPath {
+	isPath := err == nil && (strings.EqualFold(u.Scheme, "file") || u.Scheme == "")
+	switch {
+	case !isPath:
 		return parsedFeed{}, Error(CodeInvalidFeed, "the feed's address cannot be used: it should begin with https:// or webcal://")
+	case places.Dir == "":
+		return parsedFeed{}, Error(CodeInvalidFeed, "the feed's address has no https:// or webcal:// before it, and files are not read: complete the address, or start the service with --feed-dir and put the file there")
+	case !feed.InDir(places.Dir, address):
+		return parsedFeed{}, Error(CodeInvalidFeed, "the feed's address has no https:// or webcal:// before it, and is no file below the directory of --feed-dir: complete the address, or put the file there")
 	}
-	if !places.Files {
-		return parsedFeed{}, Error(CodeInvalidFeed, "the feed's address is a file, which this service may not read: give an address that begins with https:// or webcal://, or start it with --feed-dir and put the file there")
-	}
-	return parsedFeed{source: source, label: path.Base(u.Path)}, nil
+	return parsedFeed{source: source, label: feed.Label(address)}, nil
 }
 
 // FeedLabel is what may be shown of a feed; empty when its address cannot be used.
-func FeedLabel(in *calferryv1.FeedSource) string {
-	parsed, err := parseFeed(in, Places{Files: true})
+func (s *Service) FeedLabel(in *calferryv1.FeedSource) string {
+	parsed, err := parseFeed(in, s.Places)
 	if err != nil {
 		return ""
 	}
 	return parsed.label
-}
-
-// urlLabel is the host and, unless it may be a key, the last element of the path.
-func urlLabel(u *url.URL) string {
-	host := strings.ToLower(u.Hostname())
-	last := path.Base(u.Path)
-	if last == "." || last == "/" {
-		return host
-	}
-	if mayBeKey(last) {
-		return host + "/…"
-	}
-	if strings.Count(strings.Trim(u.Path, "/"), "/") > 0 {
-		return host + "/…/" + last
-	}
-	return host + "/" + last
-}
-
-func mayBeKey(element string) bool {
-	digits := 0
-	for _, c := range element {
-		if '0' <= c && c <= '9' {
-			digits++
-		}
-	}
-	return len(element) > maxShownElement || digits > maxShownDigits
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
-	"github.com/calferry/calferry/services/state/internal/api"
 )
 
 // maxList is how many accounts or calendars a form offers.
@@ -115,7 +114,7 @@ func (c *Console) readAdd(r *http.Request) (addPage, *calferryv1.CreateSubscript
 			page.Options = optionsFormOf(nil, nil)
 			return page, nil, err
 		}
-		page.Kept = api.FeedLabel(draft.GetFeed())
+		page.Kept = c.api.FeedLabel(draft.GetFeed())
 	}
 	if r.PostForm.Get("change") != "" {
 		page.Account, page.Calendar, page.Name = draft.GetAccount(), draft.GetCalendarId(), draft.GetName()
@@ -139,7 +138,7 @@ func (c *Console) readAdd(r *http.Request) (addPage, *calferryv1.CreateSubscript
 	if page.Calendar == newCalendar && page.NewCalendar == "" {
 		return page, nil, errCalendarName
 	}
-	page.Kept = api.FeedLabel(draft.GetFeed())
+	page.Kept = c.api.FeedLabel(draft.GetFeed())
 	page.Draft, err = c.sealDraft(draft)
 	return page, draft, err
 }
@@ -155,7 +154,7 @@ func (c *Console) add(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	sealed, page := r.PostForm.Get("draft"), addPage{
-		Account: draft.GetAccount(), Name: draft.GetName(), Kept: api.FeedLabel(draft.GetFeed()),
+		Account: draft.GetAccount(), Name: draft.GetName(), Kept: c.api.FeedLabel(draft.GetFeed()),
 		Options: optionsFormOf(draft.GetOptions(), draft.GetInterval()),
 	}
 	page.NewCalendar, page.Calendar = splitCalendar(draft.GetCalendarId())
