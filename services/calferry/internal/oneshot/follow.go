@@ -219,7 +219,7 @@ func (f *follower) result(ctx context.Context, state State, problem string) (*Re
 		res.Unchanged = len(entries[calferryv1.EntryState_ENTRY_STATE_LIVE])
 	case calferryv1.SyncOutcome_SYNC_OUTCOME_PUBLISHED:
 		if p := head.GetProgress(); p.GetSync() == s.GetSync() {
-			res.count(p.GetCounts())
+			res.count(p.GetCounts(), int(s.GetCreates()+s.GetUpdates()))
 		}
 	}
 	for _, c := range f.earlier {

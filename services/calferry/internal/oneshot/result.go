@@ -93,7 +93,11 @@ func newResult(state State, problem string) *Result {
 	return res
 }
 
-func (r *Result) count(c *calferryv1.Counts) {
+// count counts the sync that was last. Of the upserts that it planned, those that needed no write, because Google held
+// them as wanted, are unchanged: after a lost ledger that can be all of them.
+func (r *Result) count(c *calferryv1.Counts, upserts int) {
+	ended := int(c.GetCreated() + c.GetUpdated() + c.GetQuarantined() + c.GetUserDeleted())
+	r.Unchanged += min(int(c.GetSkipped()), max(0, upserts-ended))
 	r.Created, r.Updated, r.Deleted = int(c.GetCreated()), int(c.GetUpdated()), int(c.GetDeleted())
 	r.Throttled, r.Deferred = int(c.GetThrottled()), int(c.GetDeferred())
 	r.Waiting, r.Requests = int(c.GetRemaining()), int(c.GetRequests())
