@@ -31,6 +31,8 @@ func TestTooManyExclusions(t *testing.T) {
 	kept = dates(feed(at, 1_500))
 	require.Equal(t, "20260101T090000Z", kept[0])
 	require.Greater(t, len(kept), 1_000, "what is to come is not cut for its number")
+	require.NotContains(t, desire(t, settings(), feed(now, 1_500)).Warnings(), "too-many-dates", "none is left out")
+	require.Contains(t, desire(t, settings(), feed(at, 1_500)).Warnings(), "too-many-dates")
 	kept = dates(feed(now, 4_000))
 	require.Equal(t, "20260301T090000Z", kept[0])
 	require.Less(t, 17*len(kept), 60_000)

@@ -150,7 +150,9 @@ func wholeDays(rules []*rule) []*rule {
 		case "HOURLY", "MINUTELY", "SECONDLY":
 			continue
 		}
-		kept = append(kept, r)
+		daily := *r
+		daily.byHour, daily.byMinute, daily.bySecond = nil, nil, nil
+		kept = append(kept, &daily)
 	}
 	return kept
 }

@@ -3,6 +3,7 @@ package plan_test
 import (
 	"errors"
 	"io"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -85,6 +86,50 @@ func TestRichText(t *testing.T) {
 	require.Equal(t, "Something else", body(t, nil, rich+"DESCRIPTION:Something else").Description)
 	require.NotContains(t, body(t, nil, `X-ALT-DESC;FMTTYPE=text/html:<a href="javascript:alert(1)">x</a>`).Description, "javascript")
 	require.Empty(t, body(t, nil, "X-ALT-DESC;FMTTYPE=text/html:<p></p>").Description)
+}
+
+// What is too long is cut, never left out and never within a tag.
+func TestLongRichText(t *testing.T) {
+	t.Parallel()
+	const length = 8192
+	whole := func(text string) {
+		t.Helper()
+		require.LessOrEqual(t, utf8.RuneCountInString(text), length)
+		require.Greater(t, utf8.RuneCountInString(text), length-100)
+		var open []string
+		for _, tag := range regexp.MustCompile(`</?[a-z]+[^<>]*>`).FindAllString(text, -1) {
+			name, _, _ := strings.Cut(strings.Trim(tag, "</>"), " ")
+			if !strings.HasPrefix(tag, "</") {
+				open = append(open, name)
+				continue
+			}
+			require.Equal(t, open[len(open)-1], name)
+			open = open[:len(open)-1]
+		}
+		require.Empty(t, open)
+		require.Equal(t, strings.Count(text, "<"), strings.Count(text, ">"))
+		require.NotRegexp(t, `&[a-z#0-9]*…`, text)
+	}
+	const link = `<p><b>Agenda &amp\; <a href="https://example.org/some/where">here</a></b></p>`
+	const rich, styled = "X-ALT-DESC;FMTTYPE=text/html:", "STYLED-DESCRIPTION;FMTTYPE=text/html:"
+	for n := range 90 {
+		text := strings.Repeat("x", n) + strings.Repeat(link, 200)
+		long := body(t, nil, rich+text).Description
+		whole(long)
+		require.Contains(t, long, "…")
+		whole(body(t, nil, "DESCRIPTION:"+text).Description)
+	}
+	whole(body(t, nil, styled+strings.Repeat("<b>", 3000)+"deep").Description)
+	whole(body(t, nil, styled+strings.Repeat("<ul><li>", 100)+strings.Repeat("ä", 10_000)).Description)
+	require.Equal(t, strings.Repeat("1 < 2 ", 1365)+"1…", body(t, nil, "DESCRIPTION:"+strings.Repeat("1 < 2 ", 3000)).Description, "no tags")
+
+	plain := strings.Repeat("Agenda & here", 200)
+	require.Equal(t, plain, body(t, nil, rich+strings.Repeat(link, 200)+"\nDESCRIPTION:"+plain).Description, "the text says it all")
+
+	listed := body(t, &calferryv1.Options{Attendees: true}, rich+strings.Repeat(link, 200)+"\nORGANIZER:mailto:o@example.org\nATTENDEE:mailto:a@example.org").Description
+	require.LessOrEqual(t, utf8.RuneCountInString(listed), length)
+	require.True(t, strings.HasPrefix(listed, "<p><b>Agenda"))
+	require.True(t, strings.HasSuffix(listed, "</p>\n\nOrganiser: o@example.org\nAttendees:\na@example.org"), listed[len(listed)-200:])
 }
 
 func TestAlarms(t *testing.T) {

@@ -31,7 +31,7 @@ func (s *series) fine(from time.Time, left *effort) iter.Seq[time.Time] {
 		every := time.Duration(r.interval) * unit
 		at := s.start.Truncate(unit)
 		if r.count == 0 && from.After(at) {
-			at = at.Add(from.Sub(at) / every * every)
+			at = at.Add(from.Sub(at).Truncate(every))
 		}
 		counted := 0
 		for step := range maxSteps {
@@ -47,7 +47,7 @@ func (s *series) fine(from time.Time, left *effort) iter.Seq[time.Time] {
 			if wrong := r.wrong(at, unit); wrong > 0 {
 				// On to the first step of the next day, hour or minute.
 				rest := at.Truncate(wrong).Add(wrong).Sub(at)
-				at = at.Add((rest + every - 1) / every * every)
+				at = at.Add((rest + every - 1).Truncate(every))
 				continue
 			}
 			hour := at

@@ -46,10 +46,20 @@ func TestSeriesFromAGap(t *testing.T) {
 				"1|20260329T013000Z|start 2026-03-29T06:00:00 Europe/Berlin to 2026-03-29T06:00:00",
 			},
 		},
+		"that ends where the gap does": {
+			start + "DTEND;TZID=Europe/Berlin:20260329T030000\nRRULE:FREQ=DAILY",
+			[]string{"1 2026-03-30T02:30:00 Europe/Berlin to 2026-03-30T03:00:00 RRULE:FREQ=DAILY", "1|20260329T013000Z|start 2026-03-29T03:30:00 Europe/Berlin to 2026-03-29T04:00:00"},
+		},
+		"that ends where the gap does, as dates": {
+			start + "DTEND;TZID=Europe/Berlin:20260329T030000\nRDATE;TZID=Europe/Berlin:20260330T023000",
+			[]string{"1 2026-03-29T03:30:00 Europe/Berlin to 2026-03-29T04:00:00 RDATE;TZID=Europe/Berlin:20260330T023000"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, c.want, shown(desire(t, settings(), c.feed)))
+			p := desire(t, settings(), c.feed)
+			require.Equal(t, c.want, shown(p))
+			require.NotContains(t, p.Warnings(), "end-before-start")
 		})
 	}
 }

@@ -53,6 +53,58 @@ func TestMovesDatesLikeTheStandardSays(t *testing.T) {
 	require.Greater(t, dated, 100)
 }
 
+// SKIP says nothing of a rule that names no date which may be missing: Google takes it as it is. What is not supported
+// says why.
+func TestSkipOfRulesThatMissNoDate(t *testing.T) {
+	t.Parallel()
+	const head = "UID:1\nDTSTART;VALUE=DATE:20260130\nRRULE:RSCALE=GREGORIAN;SKIP="
+	for rule, want := range map[string]string{
+		"FREQ=MONTHLY;BYDAY=-1FR":                         "FREQ=MONTHLY;BYDAY=-1FR",
+		"FREQ=MONTHLY;BYDAY=FR;BYMONTHDAY=13":             "FREQ=MONTHLY;BYMONTHDAY=13;BYDAY=FR",
+		"FREQ=MONTHLY;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1":   "FREQ=MONTHLY;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1",
+		"FREQ=MONTHLY;BYMONTHDAY=-1":                      "FREQ=MONTHLY;BYMONTHDAY=-1",
+		"FREQ=MONTHLY;BYMONTHDAY=31;BYMONTH=1,3":          "FREQ=MONTHLY;BYMONTH=1,3;BYMONTHDAY=31",
+		"FREQ=YEARLY;BYMONTH=5;BYDAY=2SU":                 "FREQ=YEARLY;BYMONTH=5;BYDAY=2SU",
+		"FREQ=YEARLY":                                     "FREQ=YEARLY",
+		"FREQ=DAILY;BYMONTHDAY=31":                        "FREQ=DAILY;BYMONTHDAY=31",
+		"FREQ=WEEKLY;BYDAY=MO":                            "FREQ=WEEKLY;BYDAY=MO",
+		"FREQ=YEARLY;BYWEEKNO=20;BYDAY=MO;UNTIL=20271231": "RDATE;VALUE=DATE:20260511,20270517",
+		"FREQ=YEARLY;BYYEARDAY=100;UNTIL=20271231":        "RDATE;VALUE=DATE:20260410,20270410",
+	} {
+		for _, skip := range []string{"FORWARD", "BACKWARD"} {
+			p := desire(t, settings(), head+skip+";"+rule)
+			if !strings.HasPrefix(want, "RDATE") {
+				want = "RRULE:" + strings.TrimPrefix(want, "RRULE:")
+			}
+			require.Equal(t, []string{want}, p.Events[0].Body.Recurrence, rule)
+			require.NotContains(t, p.Warnings(), "rule-not-supported", rule)
+		}
+	}
+
+	p := desire(t, settings(), head+"SOMETIMES;FREQ=MONTHLY;BYMONTHDAY=31")
+	require.Equal(t, []string{"RRULE:FREQ=MONTHLY;BYMONTHDAY=31"}, p.Events[0].Body.Recurrence)
+	require.Contains(t, p.Notes[0].Text, "SKIP=SOMETIMES")
+	p = desire(t, settings(), head+"BACKWARD;FREQ=MONTHLY;BYMONTHDAY=31,-1;BYHOUR=9;UNTIL=20260430")
+	require.Equal(t, []string{"RDATE;VALUE=DATE:20260131,20260228,20260331,20260430"}, p.Events[0].Body.Recurrence)
+	p = desire(t, settings(), "UID:1\nDTSTART:20260131T090000Z\nRRULE:RSCALE=GREGORIAN;SKIP=BACKWARD;FREQ=MONTHLY;BYHOUR=9,15;UNTIL=20260301T000000Z")
+	require.Equal(t, []string{"RDATE:20260131T150000Z,20260228T090000Z,20260228T150000Z"}, p.Events[0].Body.Recurrence, "both times of the day")
+
+	for rule, says := range map[string][]string{
+		"FORWARD;FREQ=MONTHLY;BYDAY=FR;BYMONTHDAY=31": {"SKIP=FORWARD", "together with BYDAY;", "leave SKIP out"},
+		"BACKWARD;FREQ=MONTHLY;BYMONTHDAY=-30":        {"a BYMONTHDAY of -29 to -31"},
+		"FORWARD;FREQ=YEARLY;BYYEARDAY=366":           {"BYYEARDAY", "list all dates"},
+	} {
+		p := desire(t, settings(), head+rule)
+		require.Contains(t, p.Warnings(), "rule-not-supported")
+		for _, text := range says {
+			require.Contains(t, p.Notes[0].Text, text)
+		}
+	}
+	p = desire(t, settings(), "UID:1\nDTSTART:20260217\nRRULE:RSCALE=HEBREW;FREQ=YEARLY;SKIP=FORWARD")
+	require.Contains(t, p.Notes[0].Text, `the calendar "HEBREW" (RSCALE)`)
+	require.NotContains(t, p.Notes[0].Text, "SKIP")
+}
+
 type skipRule struct {
 	freq, skip    string
 	interval      int

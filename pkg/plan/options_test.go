@@ -206,6 +206,12 @@ func TestNoiseIsTakenOut(t *testing.T) {
 		`X-ALT-DESC;FMTTYPE=text/html:<p>Agenda</p><p>Last updated <b>12:03</b></p>`), "noise with tags in it: the plain text has none")
 	require.Equal(t, "Bring tea\nhttps://example.com/12:03", said(noise(`\d+:\d+`), "DESCRIPTION:Bring tea\nATTACH:https://example.com/12:03"), "addresses are no noise")
 
+	const both = `DESCRIPTION:hello Last updated 11` + "\n" + `X-ALT-DESC;FMTTYPE=text/html:<p>hello</p><p>Last updated 11</p>`
+	require.Equal(t, "<p>hello</p>", said(noise("^Last updated .*"), both), "they say the same as they come")
+	require.Empty(t, said(noise(".*"), both))
+	require.Empty(t, said(noise(".*"), `X-ALT-DESC;FMTTYPE=text/html:<ul><li> <b>a</b> </li><li>b<br></li></ul>`))
+	require.Equal(t, "<p>a</p><p></p>", said(noise("z"), `X-ALT-DESC;FMTTYPE=text/html:<p>a</p><p></p>`), "nothing is changed without noise")
+
 	// Long descriptions end at the same word, however long the noise.
 	long := strings.Repeat("word ", 3000)
 	require.Equal(t, said(updated, "DESCRIPTION:(fetched at 1)"+long), said(updated, "DESCRIPTION:(fetched at 12:00:03)"+long))
@@ -235,6 +241,11 @@ func TestEventsWithoutLength(t *testing.T) {
 	require.Equal(t, []string{"1 2026-03-10T09:00:00Z to 2026-03-10T09:05:00Z"}, shown("UID:1\nDTSTART:20260310T090000Z\nDURATION:PT5M"))
 	require.Equal(t, []string{"1 2026-03-10 to 2026-03-11"}, shown("UID:1\nDTSTART:20260310"))
 	require.Len(t, shown("UID:1\nDTSTART:20260310T090000Z\nRRULE:FREQ=DAILY;COUNT=3\n\nUID:1\nRECURRENCE-ID:20260311T090000Z\nSUMMARY:"), 1, "an instance as long as its series is none")
+	require.Equal(t, []string{
+		"1 2026-03-10T09:00:00Z to 2026-03-10T10:00:00Z RDATE:20260312T090000Z", "1|20260311T090000Z|period 2026-03-11T09:00:00Z to 2026-03-11T09:45:00Z",
+	}, shown("UID:1\nDTSTART:20260310T090000Z\nDURATION:PT1H\nRDATE;VALUE=PERIOD:20260311T090000Z/PT0S,20260312T090000Z/PT1H"))
+	require.Equal(t, []string{"1 2026-03-10T09:00:00Z to 2026-03-10T09:45:00Z RDATE:20260311T090000Z"},
+		shown("UID:1\nDTSTART:20260310T090000Z\nRDATE;VALUE=PERIOD:20260311T090000Z/20260311T090000Z"), "like its series")
 	s.Options = nil
 	require.Equal(t, []string{"1 2026-03-10T09:00:00Z to 2026-03-10T09:00:00Z"}, shown("UID:1\nDTSTART:20260310T090000Z"), "the writer gives the minute that Google asks for")
 }

@@ -199,3 +199,36 @@ func TestLostWritesWhileTheDatesMove(t *testing.T) {
 		}
 	}
 }
+
+// The same holds for the dates of a rule that Google refused.
+func TestInstancesThatTheDatesOfARefusedRuleLack(t *testing.T) {
+	t.Parallel()
+	const rule = "UID:1\nDTSTART;TZID=Europe/Berlin:20250106T090000\nDURATION:PT1H\nSUMMARY:s\nRRULE:FREQ=WEEKLY;BYDAY=MO"
+	feed := rule + moved("20260105T090000", "20260820T090000", "past") + moved("20290305T090000", "20260401T090000", "to come") +
+		moved("20260202T090000", "20280504T090000", "within") + moved("20250203T090000", "20250204T090000", "old")
+	s, w := settings(), newWorld()
+	s.Since = now
+	w.refuse(desire(t, s, feed), "1")
+	gone := map[string]bool{}
+	for n := 0; n < 1800; n += 25 {
+		s.Now = now.AddDate(0, 0, n)
+		delta := diff(t, w, s, feed)
+		require.Empty(t, delta.Held, "day %d", n)
+		w.apply(delta.Changes, func() outcome { return done })
+		require.Empty(t, diff(t, w, s, feed).Changes, "day %d", n)
+		for _, title := range []string{"past", "to come", "within"} {
+			if w.titled(title) != 1 {
+				gone[title] = true
+				require.Equal(t, "to come", title, "day %d", n)
+				require.Greater(t, n, 1600, "when it is older than the dates")
+			}
+		}
+		require.Zero(t, w.titled("old"))
+	}
+	require.True(t, gone["to come"], "it became an instance that was moved back by years, and left with its date")
+
+	s.Now, s.Options = now, &calferryv1.Options{WindowFutureDays: 100}
+	w = newWorld()
+	w.refuse(desire(t, s, feed), "1")
+	require.Equal(t, []string{"+1", "+1|20260202T080000Z", "+1|20290305T080000Z|own"}, sorted(ops(diff(t, w, s, feed))), "the window of the options")
+}

@@ -164,7 +164,10 @@ func (r *rule) unsupported() string {
 		name string
 		used bool
 	}{
-		{"BYDAY", len(r.byDay) > 0}, {"BYYEARDAY", len(r.byYearDay) > 0}, {"BYWEEKNO", len(r.byWeekNo) > 0}, {"BYSETPOS", len(r.bySetPos) > 0},
+		{"BYDAY", len(r.byDay) > 0},
+		{"BYYEARDAY", len(r.byYearDay) > 0},
+		{"BYWEEKNO", len(r.byWeekNo) > 0},
+		{"BYSETPOS", len(r.bySetPos) > 0},
 		{"a BYMONTHDAY of -29 to -31", slices.ContainsFunc(r.byMonthDay, func(n int) bool { return n < -28 })},
 	} {
 		if part.used {

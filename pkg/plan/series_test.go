@@ -205,6 +205,36 @@ func TestExpansionReachesTheHorizon(t *testing.T) {
 	}
 }
 
+// Rules by the minute and second are written out as far as others, however long ago they began.
+func TestFineRulesReachTheHorizon(t *testing.T) {
+	t.Parallel()
+	s := settings()
+	for name, c := range map[string]struct {
+		rule  string
+		dates int
+	}{
+		"mondays by the minute": {"FREQ=MINUTELY;BYHOUR=9;BYMINUTE=0;BYDAY=MO", 109},
+		"fridays by the second": {"FREQ=SECONDLY;BYHOUR=9;BYMINUTE=0;BYSECOND=0;BYDAY=FR", 109},
+		"months by the minute":  {"FREQ=MINUTELY;BYHOUR=9,10;BYMINUTE=0;BYMONTHDAY=1", 50},
+		"by far":                {"FREQ=MINUTELY;INTERVAL=10007", 109},
+		"four times a day":      {"FREQ=MINUTELY;INTERVAL=360;BYDAY=MO,TU,WE,TH", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := desire(t, s, "UID:1\nDTSTART:20200106T090000Z\nRRULE:"+c.rule)
+			require.Len(t, p.Events, 1, p.Warnings())
+			n := strings.Count(p.Events[0].Body.Recurrence[0], ",") + 1
+			if c.dates > 0 {
+				require.InDelta(t, c.dates, n, 2)
+				require.True(t, p.Events[0].ExpandedUntil.After(s.Now.AddDate(0, 0, 729)))
+			} else {
+				require.Greater(t, n, 200)
+				require.LessOrEqual(t, n, 500)
+			}
+		})
+	}
+}
+
 func TestSpan(t *testing.T) {
 	t.Parallel()
 	s := settings()
