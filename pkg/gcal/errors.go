@@ -69,6 +69,9 @@ func (c Class) String() string {
 	return fmt.Sprintf("class %d", int(c))
 }
 
+// Advice is what a person can do about an error of the class.
+func (c Class) Advice() string { return classes[c].advice }
+
 // Proto is the class as reports carry it.
 func (c Class) Proto() calferryv1.ErrorClass { return classes[c].wire }
 

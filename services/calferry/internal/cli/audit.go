@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,13 @@ func (a *App) auditCommand() *cobra.Command {
 				break
 			}
 		}
+		names := map[string]string{}
+		if !c.json {
+			var err error
+			if names, err = c.names(ctx); err != nil {
+				return err
+			}
+		}
 		return c.print(&calferryv1.ListAuditResponse{Entries: entries}, func(w io.Writer) {
 			row(w, "AT", "WHO", "ACTION", "ON", "DETAIL")
 			for _, e := range entries {
@@ -38,12 +46,36 @@ func (a *App) auditCommand() *cobra.Command {
 				if e.GetFailed() {
 					action += " (failed)"
 				}
-				row(w, e.GetAt().AsTime().Local().Format(time.DateTime), e.GetActor(), action, e.GetSubject(), e.GetDetail())
+				row(w, e.GetAt().AsTime().Local().Format(time.DateTime), e.GetActor(), action, cmp.Or(names[e.GetSubject()], e.GetSubject()), e.GetDetail())
 			}
 		})
 	})
 	limit = cmd.Flags().Int("limit", 50, "entries to show; 0 for all")
 	return cmd
+}
+
+// names are what subscriptions and accounts are called now, by their ids.
+func (c *call) names(ctx context.Context) (map[string]string, error) {
+	names := map[string]string{}
+	for s, err := range c.subscriptions(ctx, "") {
+		if err != nil {
+			return nil, err
+		}
+		names[s.GetId()] = s.GetName()
+	}
+	for acc, err := range pages(func(token string) ([]*calferryv1.AccountStatus, string, error) {
+		res, err := c.ListAccounts(ctx, connect.NewRequest(&calferryv1.ListAccountsRequest{PageSize: maxPage, PageToken: token}))
+		if err != nil {
+			return nil, "", err
+		}
+		return res.Msg.GetAccounts(), res.Msg.GetNextPageToken(), nil
+	}) {
+		if err != nil {
+			return nil, err
+		}
+		names[acc.GetId()] = accountName(acc)
+	}
+	return names, nil
 }
 
 func (a *App) alertsCommand() *cobra.Command {

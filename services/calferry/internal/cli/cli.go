@@ -57,6 +57,7 @@ type App struct {
 	Terminal bool
 
 	configFile string
+	args       []string
 }
 
 // Main runs the command line on the process's own streams and returns the exit code.
@@ -71,6 +72,7 @@ func Main(ctx context.Context, args []string) int {
 
 // Run executes args and returns the exit code.
 func (a *App) Run(ctx context.Context, args []string) int {
+	a.args = args
 	root := a.root()
 	root.SetArgs(args)
 	root.SetOut(a.Stdout)
@@ -105,7 +107,7 @@ func (a *App) root() *cobra.Command {
 	root := group("calferry", "Keeps Google calendars in step with iCalendar feeds")
 	root.SilenceErrors, root.SilenceUsage, root.Version = true, true, version()
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fmt.Errorf("%w; `%s --help` lists the flags", err, cmd.CommandPath())
+		return fmt.Errorf("%w; `%s --help` lists the flags", flagError(err), cmd.CommandPath())
 	})
 	def, _ := a.LookupEnv("CALFERRY_CONFIG")
 	root.PersistentFlags().StringVar(&a.configFile, "config", def, "YAML configuration file [CALFERRY_CONFIG]")

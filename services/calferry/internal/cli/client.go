@@ -216,9 +216,21 @@ func ago(at, now time.Time) string {
 	if at.IsZero() || at.Unix() == 0 {
 		return "-"
 	}
-	d := now.Sub(at).Round(time.Second)
+	d := now.Sub(at)
 	if d < 0 {
-		return "in " + (-d).String()
+		return "in " + lasting(-d)
 	}
-	return d.String() + " ago"
+	return lasting(d) + " ago"
+}
+
+// lasting writes a duration as exactly as its length makes sense of: seconds, minutes from a few hours on, or days.
+func lasting(d time.Duration) string {
+	switch {
+	case d >= 48*time.Hour:
+		return fmt.Sprintf("%d days", int(d.Round(24*time.Hour).Hours())/24)
+	case d >= 3*time.Hour:
+		return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
+	default:
+		return d.Round(time.Second).String()
+	}
 }

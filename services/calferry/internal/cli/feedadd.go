@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"connectrpc.com/connect"
@@ -47,7 +48,7 @@ func (a *App) feedAddCommand() *cobra.Command {
 	source := &sourceFlags{}
 	var options *optionFlags
 	var name, account, calendar *string
-	var interval *time.Duration
+	var interval time.Duration
 	var yes *bool
 	cmd := a.remote("add ADDRESS", "Subscribe a calendar to a feed, after a look at what it would write", cobra.ExactArgs(1),
 		func(ctx context.Context, c *call) error {
@@ -61,11 +62,12 @@ func (a *App) feedAddCommand() *cobra.Command {
 			req := &calferryv1.CreateSubscriptionRequest{
 				Name: *name, Account: *account, CalendarId: *calendar, Feed: source.source(c.args[0]), Options: shaped,
 			}
-			if *interval > 0 {
-				req.Interval = durationpb.New(*interval)
+			if interval > 0 {
+				req.Interval = durationpb.New(interval)
 			}
+			var seen []string
 			if !*yes {
-				if err := c.preview(ctx, req); err != nil {
+				if seen, err = c.preview(ctx, req); err != nil {
 					return err
 				}
 			}
@@ -73,38 +75,37 @@ func (a *App) feedAddCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if *yes { // else the preview has said it
-				warn(c.Stderr, res.Msg.GetWarnings())
-			}
+			warn(c.Stderr, slices.DeleteFunc(res.Msg.GetWarnings(), func(w string) bool { return slices.Contains(seen, w) }))
 			s := res.Msg.GetSubscription()
 			return c.print(s, func(w io.Writer) { _, _ = fmt.Fprintln(w, s.GetId()) })
 		}, &source.secrets)
 	name = cmd.Flags().String("name", "", "name to show")
 	account = cmd.Flags().String("account", "", "id of the account to write as")
 	calendar = cmd.Flags().String("calendar", "", "id of the Google calendar")
-	interval = cmd.Flags().Duration("interval", 0, "time between two reads; the feed's own wish when not given")
+	spanVar(cmd.Flags(), &interval, "interval", "time between two reads; the feed's own wish when not given")
 	yes = cmd.Flags().BoolP("yes", "y", false, "subscribe without a preview")
 	source.add(cmd)
 	options = addOptionFlags(cmd)
 	return cmd
 }
 
-// preview shows on stderr what the first sync would write, and asks whether to go on.
-func (c *call) preview(ctx context.Context, req *calferryv1.CreateSubscriptionRequest) error {
+// preview shows on stderr what the first sync would write, asks whether to go on, and returns the warnings that it
+// has shown.
+func (c *call) preview(ctx context.Context, req *calferryv1.CreateSubscriptionRequest) ([]string, error) {
 	const shown = 10
 	calendar := c.calendar(ctx, req.GetAccount(), req.GetCalendarId())
 	res, err := c.PlanSubscription(ctx, connect.NewRequest(&calferryv1.PlanSubscriptionRequest{
 		Feed: req.GetFeed(), Options: req.GetOptions(), CalendarTimeZone: calendar.GetTimeZone(), CalendarId: calendar.GetId(), MaxEvents: shown,
 	}))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p := res.Msg
 	if p.GetFeedAction() == "reject" {
-		return &exitError{exitFeed, errors.New("the feed is no calendar: " + p.GetReason())}
+		return nil, &exitError{exitFeed, errors.New("the feed is no calendar: " + p.GetReason())}
 	}
 	showPlan(c.Stderr, p)
-	return c.confirm(false, fmt.Sprintf("The first sync would write %d events into %s; subscribe?", p.GetCreates(), req.GetCalendarId()))
+	return p.GetWarnings(), c.confirm(false, fmt.Sprintf("The first sync would write %d events into %s; subscribe?", p.GetCreates(), req.GetCalendarId()))
 }
 
 // calendar is what the account's list tells of a calendar. When the account may not list its calendars, it is the id

@@ -16,7 +16,7 @@ func (a *App) feedEditCommand() *cobra.Command {
 	source := &sourceFlags{}
 	var options *optionFlags
 	var name, address *string
-	var interval *time.Duration
+	var interval time.Duration
 	var cmd *cobra.Command
 	cmd = a.remote("edit SUBSCRIPTION", "Change what is given; the rest stays as it is", cobra.ExactArgs(1),
 		func(ctx context.Context, c *call) error {
@@ -32,7 +32,7 @@ func (a *App) feedEditCommand() *cobra.Command {
 				return errors.New("give --address as well: the feed's secrets are replaced together with its address")
 			}
 			if cmd.Flags().Changed("interval") {
-				req.Interval = durationpb.New(*interval)
+				req.Interval = durationpb.New(interval)
 			}
 			if options.changed() {
 				if req.Options, err = options.apply(s.GetOptions()); err != nil {
@@ -42,14 +42,16 @@ func (a *App) feedEditCommand() *cobra.Command {
 			if req.GetName() == "" && req.GetFeed() == nil && req.GetInterval() == nil && req.GetOptions() == nil {
 				return errors.New("nothing to change: `calferry feed edit --help` lists what can be")
 			}
-			if s, err = statusOf(c.UpdateSubscription(ctx, connect.NewRequest(req))); err != nil {
+			res, err := c.UpdateSubscription(ctx, connect.NewRequest(req))
+			if err != nil {
 				return err
 			}
-			return c.printSubscription(s)
+			warn(c.Stderr, res.Msg.GetWarnings())
+			return c.printSubscription(res.Msg.GetSubscription())
 		}, &source.secrets)
 	name = cmd.Flags().String("name", "", "name to show")
 	address = cmd.Flags().String("address", "", "new address of the feed; its user, password and headers are replaced with it")
-	interval = cmd.Flags().Duration("interval", 0, "time between two reads; 0 for the feed's own wish")
+	spanVar(cmd.Flags(), &interval, "interval", "time between two reads; 0 for the feed's own wish")
 	source.add(cmd)
 	options = addOptionFlags(cmd)
 	options.addForgetting()

@@ -131,7 +131,7 @@ func openFeed(ctx context.Context, cfg fetcher.Config, address string) (*feed.Bo
 	}
 	res, err := client.Get(ctx, feed.Request{Source: &calferryv1.FeedSource{Url: address}, Local: true})
 	if err != nil {
-		return nil, &exitError{exitFeed, err}
+		return nil, &exitError{exitFeed, onceError{err}}
 	}
 	return res.Body, nil
 }

@@ -57,5 +57,5 @@ func span(d time.Duration) string {
 	if d <= 0 {
 		return "-"
 	}
-	return d.Round(time.Second).String()
+	return lasting(d)
 }

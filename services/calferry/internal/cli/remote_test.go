@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -39,39 +40,46 @@ func startUp(t *testing.T) *running {
 		_, _ = io.WriteString(w, r.body.Load().(string))
 	}))
 	t.Cleanup(r.feeds.Close)
-	stderr, ctx := &buffer{}, t.Context()
-	ctx, stop := context.WithCancel(ctx)
+	r.url, _ = up(t, "--simulator-listen", "127.0.0.1:0", "--simulator-rate", "0", "--simulator-zone", "Europe/Vienna", "--simulator-latency", "1ms",
+		"--data-dir", newDir(t), "--simulate", "always", "--feed", write(t, "first.ics", calendarOf(2)), "--feed-allow-nets", "127.0.0.1")
+	accounts := &calferryv1.ListAccountsResponse{}
+	r.proto(accounts, "account", "list")
+	require.Len(t, accounts.GetAccounts(), 1)
+	r.account = accounts.GetAccounts()[0].GetId()
+	return r
+}
+
+// up runs `calferry up` until the test ends or stop is called, and returns its address when it is ready.
+func up(t *testing.T, more ...string) (url string, stop func()) {
+	t.Helper()
+	stderr := &buffer{}
+	ctx, cancel := context.WithCancel(t.Context())
 	app := &cli.App{Stdout: io.Discard, Stderr: stderr, LookupEnv: func(string) (string, bool) { return "", false }}
-	args := []string{
-		"up", "--listen", "127.0.0.1:0", "--simulator-listen", "127.0.0.1:0", "--simulator-rate", "0", "--simulator-zone", "Europe/Vienna", "--simulator-latency", "1ms", "--redis", "memory",
-		"--data-dir", newDir(t), "--simulate", "always", "--feed", write(t, "first.ics", calendarOf(2)), "--feed-allow-nets", "127.0.0.1", "--log-level", "error",
-	}
 	ended := make(chan int, 1)
-	go func() { ended <- app.Run(ctx, args) }()
-	t.Cleanup(func() {
-		stop()
+	go func() {
+		ended <- app.Run(ctx, append([]string{"up", "--listen", "127.0.0.1:0", "--redis", "memory", "--log-level", "error"}, more...))
+	}()
+	stop = sync.OnceFunc(func() {
+		cancel()
 		require.Zero(t, <-ended, "stderr: %s", stderr)
 	})
+	t.Cleanup(stop)
 	banner := regexp.MustCompile(`Calferry is up: (http://\S+)`)
 	require.Eventually(t, func() bool {
 		if m := banner.FindStringSubmatch(stderr.String()); m != nil {
-			r.url = m[1]
+			url = m[1]
 		}
-		return r.url != ""
+		return url != ""
 	}, 30*time.Second, 10*time.Millisecond, "stderr: %s", stderr)
 	require.Eventually(t, func() bool {
-		res, err := http.Get(r.url + "/readyz")
+		res, err := http.Get(url + "/readyz")
 		if err != nil {
 			return false
 		}
 		defer func() { _ = res.Body.Close() }()
 		return res.StatusCode == http.StatusOK
 	}, 30*time.Second, 10*time.Millisecond, "stderr: %s", stderr)
-	accounts := &calferryv1.ListAccountsResponse{}
-	r.proto(accounts, "account", "list")
-	require.Len(t, accounts.GetAccounts(), 1)
-	r.account = accounts.GetAccounts()[0].GetId()
-	return r
+	return url, stop
 }
 
 // run runs a command that asks the running Calferry.
@@ -150,6 +158,17 @@ func (r *running) testAdd(t *testing.T) {
 	r.add("alpha", "--title-prefix", "A: ", "--exclude", "summary~Event 5")
 	again := []string{"feed", "add", r.feeds.URL + "/alpha.ics", "--account", r.account, "--calendar", "team@example.com"}
 	require.Contains(t, r.typed("n\n", again...).stderr, `warning: this calendar has that feed already, by the subscription "alpha"`)
+	named := append(again, "--name", "ALPHA")
+	got = r.typed("y\n", named...).ok(t)
+	require.Equal(t, 1, strings.Count(got.stderr, "has that feed already"), "what the preview has said is not said again")
+	require.Contains(t, got.stderr, `warning: another subscription has this name: "alpha"`)
+	twin := strings.TrimSpace(got.stdout)
+	require.Contains(t, r.run("feed", "edit", twin, "--name", "twin", "--address", r.feeds.URL+"/alpha.ics").ok(t).stderr, `warning: this calendar has that feed already, by the subscription "alpha"`)
+	require.Contains(t, r.run("feed", "edit", twin, "--name", "alpha").ok(t).stderr, "another subscription has this name")
+	require.Empty(t, r.run("feed", "edit", twin, "--name", "twin").ok(t).stderr)
+	r.run("feed", "add", "notaurl", "--account", r.account, "--calendar", "team@example.com", "--yes").refused(t, exitFailed, "https://")
+	r.run("feed", "add", "file:///etc/passwd", "--account", r.account, "--calendar", "team@example.com", "--yes").refused(t, exitFailed, "--feed-dir")
+	r.run("feed", "remove", twin, "--yes").ok(t)
 	got = r.typed("", "feed", "sync", "alpha", "--wait", "--timeout", "30s").ok(t)
 	require.Contains(t, got.stdout, "0 waiting")
 	require.Contains(t, got.stderr, "written,", "a person sees how far it is")
@@ -225,6 +244,8 @@ func (r *running) testLook(t *testing.T) {
 		r.run(append(fields, "--json")...).ok(t).into(t, &v)
 	}
 	require.Contains(t, r.run("audit", "--limit", "1").ok(t).stdout, "subscription")
+	require.Regexp(t, `update subscription +alpha `, r.run("audit").ok(t).stdout, "a name says more than an id")
+	require.NotContains(t, r.run("audit", "--json").ok(t).stdout, `"subject": "alpha"`)
 	r.run("alerts", "test").refused(t, exitFailed, "nobody receives alerts")
 	require.Contains(t, r.run("holds", "approve", "alpha").ok(t).stdout, "0 events decided")
 	r.run("quarantine", "retry", "nobody").refused(t, exitFailed, "nobody")

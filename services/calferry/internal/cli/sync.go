@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,13 +26,10 @@ type dataSettings struct {
 	DataDir string `flag:"data-dir" file:"data.dir" help:"directory for everything that is kept (default: the XDG data home)"`
 }
 
-// open opens the directory that was named, or the default one.
-func (s dataSettings) open() (*datadir.Dir, error) {
-	if s.DataDir == "" {
-		return datadir.Open(datadir.Default())
-	}
-	return datadir.Open(s.DataDir)
-}
+// path is the directory that was named, or the default one.
+func (s dataSettings) path() string { return cmp.Or(s.DataDir, datadir.Default()) }
+
+func (s dataSettings) open() (*datadir.Dir, error) { return datadir.Open(s.path()) }
 
 type googleSettings struct {
 	Endpoint string `flag:"google-endpoint" file:"google.endpoint" help:"address of the Calendar API; Google's own when empty"`
@@ -49,6 +48,20 @@ SIGINT or SIGTERM stopped it; 1 for anything else. With --json, stdout holds
 one object whatever happens, with the state and the error. What waits stays in
 the data directory, and the same command goes on with it.`
 
+// wantsJSON tells whether a command line that cannot be read asks for JSON.
+func wantsJSON(args []string) bool {
+	for _, arg := range args {
+		if arg == "--" {
+			return false
+		}
+		name, value, given := strings.Cut(arg, "=")
+		if on, err := strconv.ParseBool(value); name == "--json" && (!given || on && err == nil) {
+			return true
+		}
+	}
+	return false
+}
+
 func (a *App) syncCommand() *cobra.Command {
 	data, google, cfg := &dataSettings{}, &googleSettings{}, &syncSettings{}
 	services := &stack.Config{Redis: embedredis.Config{}}
@@ -56,7 +69,7 @@ func (a *App) syncCommand() *cobra.Command {
 	now, zone := &nowFlag{}, zoneFlag("")
 	var asJSON *bool
 	var calendar *string
-	var timeout *time.Duration
+	var timeout time.Duration
 	var options *optionFlags
 	told := false
 	cmd := a.command("sync FEED", "Carry a feed into a calendar once, until nothing is pending", cobra.ExactArgs(1),
@@ -80,11 +93,12 @@ func (a *App) syncCommand() *cobra.Command {
 				return err
 			}
 			services.Endpoint, services.Now = google.Endpoint, now.clock()
-			res, err := a.sync(ctx, e, data, *services, req, *timeout)
+			res, err := a.sync(ctx, e, data, *services, req, timeout)
 			if err != nil {
 				return syncError(err)
 			}
 			told = true
+			advise(res, data.path(), req.ID())
 			if *asJSON {
 				err = a.writeJSON(res)
 			} else {
@@ -96,19 +110,24 @@ func (a *App) syncCommand() *cobra.Command {
 			return outcome(res)
 		})
 	// What ends before the sync is told to programs in the same form.
-	sync := cmd.RunE
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		err := sync(cmd, args)
-		if err == nil || told || !*asJSON {
+	tell := func(ctx context.Context, err error, asked bool) error {
+		if err == nil || told || !asked {
 			return err
 		}
-		return errors.Join(err, a.writeJSON(oneshot.Failure(stateOf(err), orSignal(cmd.Context(), err).Error())))
+		return errors.Join(err, a.writeJSON(oneshot.Failure(stateOf(err), orSignal(ctx, err).Error())))
 	}
+	sync, check := cmd.RunE, cmd.Args
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return tell(cmd.Context(), sync(cmd, args), *asJSON) }
+	cmd.Args = func(cmd *cobra.Command, args []string) error { return tell(cmd.Context(), check(cmd, args), *asJSON) }
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		// The flags after the one that is wrong have not been read.
+		return tell(cmd.Context(), cmd.Parent().FlagErrorFunc()(cmd, err), wantsJSON(a.args))
+	})
 	cmd.Long = syncHelp
 	cmd.Annotations[oneShot] = "yes"
 	asJSON = jsonFlag(cmd)
 	calendar = cmd.Flags().String("calendar", "", "id of the Google calendar (required)")
-	timeout = cmd.Flags().Duration("timeout", 0, "give up after this long (exit 7); what waits is kept for the next run")
+	spanVar(cmd.Flags(), &timeout, "timeout", "give up after this long (exit 7); what waits is kept for the next run")
 	cmd.Flags().Var(now, "now", "sync as of this moment")
 	cmd.Flags().Var(&zone, "calendar-timezone", "zone of the calendar; asked of Google when not given")
 	options = addOptionFlags(cmd)
@@ -171,6 +190,7 @@ func (a *App) sync(ctx context.Context, e *env, data *dataSettings, cfg stack.Co
 // syncError gives an error of the look-up its exit code.
 func syncError(err error) error {
 	if g, ok := errors.AsType[*gcal.Error](err); ok {
+		err = onceError{err}
 		if g.Class == gcal.AuthRevoked || g.Class == gcal.AuthStale {
 			return &exitError{exitAuth, err}
 		}
@@ -203,9 +223,9 @@ func outcome(res *oneshot.Result) error {
 	case oneshot.Settled:
 		return nil
 	case oneshot.Quarantined:
-		return &exitError{exitQuarantined, errors.New(res.Error + ": their reasons are listed; they are tried again when the feed changes them")}
+		return &exitError{exitQuarantined, errors.New(res.Error)}
 	case oneshot.Held:
-		return &exitError{exitHeld, errors.New(res.Error + ": see `calferry holds`, or sync again when the feed is whole")}
+		return &exitError{exitHeld, errors.New(res.Error)}
 	case oneshot.TimedOut:
 		return &exitError{exitTimedOut, errors.New(res.Error)}
 	case oneshot.Interrupted:

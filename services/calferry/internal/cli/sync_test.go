@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -131,7 +132,9 @@ func TestSyncHoldsWhatLooksLikeAnAccident(t *testing.T) {
 		r, res := g.sync(t, feed, dir)
 		require.Equal(t, exitHeld, r.code, r.stderr)
 		require.Contains(t, r.stderr, "8 deletes look like an accident")
-		require.Contains(t, r.stderr, "calferry holds")
+		require.Contains(t, r.stderr, "sync again when the feed is whole")
+		require.Contains(t, r.stderr, "calferry holds approve")
+		require.Equal(t, "calferry: "+res.Error+"\n", r.stderr)
 		require.Equal(t, 1, strings.Count(r.stderr, "\n"), r.stderr)
 		require.Equal(t, "held", res.State)
 		require.Equal(t, 8, res.Held)
@@ -216,7 +219,7 @@ func TestSyncWithAWrongTokenOrCalendar(t *testing.T) {
 	good := g.token
 	g.token = "no-such-token"
 	r, _ := g.sync(t, feed, dir)
-	r.failed(t, exitAuth, "auth-error", "token")
+	r.failed(t, exitAuth, "auth-error", "pass a fresh access token with --google-token-file")
 	require.Zero(t, g.writes())
 
 	g.token = good
@@ -227,7 +230,8 @@ func TestSyncWithAWrongTokenOrCalendar(t *testing.T) {
 	require.NoError(t, os.WriteFile(feed, []byte(calendarOf(5)), 0o600))
 	r, res := g.sync(t, feed, dir)
 	require.Equal(t, exitAuth, r.code, r.stderr)
-	require.Contains(t, r.stderr, "token")
+	require.Contains(t, r.stderr, "pass a fresh access token with --google-token-file")
+	require.NotContains(t, r.stderr, "reconnect")
 	require.Equal(t, 1, strings.Count(r.stderr, "\n"), r.stderr)
 	require.Equal(t, "auth-error", res.State)
 	require.Equal(t, "ERROR", res.Status)
@@ -247,6 +251,81 @@ func TestSyncWithAWrongTokenOrCalendar(t *testing.T) {
 	run(t, "sync", feed, "--json", "--noise", "(").failed(t, exitFailed, "error", "noise 1")
 }
 
+// Whatever is wrong with the command line, with --json there is an object.
+func TestSyncTellsAWrongCommandLine(t *testing.T) {
+	t.Parallel()
+	for words, args := range map[string][]string{
+		"--bogus":                        {"x.ics", "--bogus"},
+		"wants a time such as":           {"x.ics", "--now", "yesterday"},
+		"wants a duration such as 90s":   {"x.ics", "--timeout", "0.5x"},
+		"--timeout -1s: wants":           {"x.ics", "--timeout", "-1s"},
+		"wants an IANA zone":             {"x.ics", "--calendar-timezone", "Moon/Base"},
+		"usage:":                         {},
+		"a whole number, 0 or more":      {"x.ics", "--zero-length-minutes", "-5"},
+		"a whole number, 0 or more, and": {"x.ics", "--horizon-days", "99999999999"},
+		"true or false":                  {"x.ics", "--drop-past=maybe"},
+	} {
+		for _, json := range []string{"--json", "--json=true"} {
+			r := run(t, append([]string{"sync"}, append(args, json)...)...)
+			r.failed(t, exitFailed, "error", words)
+			require.NotContains(t, r.stderr, "strconv")
+			run(t, append([]string{"sync", json}, args...)...).failed(t, exitFailed, "error", words)
+		}
+		run(t, append([]string{"sync"}, args...)...).refused(t, exitFailed, words)
+		run(t, append([]string{"sync", "--json=false"}, args...)...).refused(t, exitFailed, words)
+	}
+}
+
+// What Google holds already, and no ledger tells of, is found right and counted so.
+func TestSyncCountsWhatIsThereAlready(t *testing.T) {
+	t.Parallel()
+	g, feed := newGoogle(t, gcalsim.Config{}), write(t, "term.ics", calendarOf(8))
+	r, _ := g.sync(t, feed, newDir(t))
+	r.ok(t)
+	require.NoError(t, os.WriteFile(feed, []byte(calendarOf(9)), 0o600))
+	r, res := g.sync(t, feed, newDir(t))
+	r.ok(t)
+	require.Equal(t, "settled", res.State)
+	require.Equal(t, []int{9, 8, 1, 0, 0}, []int{res.Planned, res.Unchanged, res.Created, res.Updated, res.Deleted}, r.stdout)
+	require.Len(t, g.titles(), 9)
+}
+
+// The moment that --now names is when the subscription begins, too: dates of a rule are laid out from there.
+func TestSyncLaysDatesOutFromItsMoment(t *testing.T) {
+	t.Parallel()
+	g := newGoogle(t, gcalsim.Config{})
+	feed := write(t, "shifts.ics", calendarWith("UID:shift@example.com\r\nDTSTART:20200601T080000Z\r\nDTEND:20200601T090000Z\r\nRRULE:FREQ=DAILY;BYHOUR=8,13;INTERVAL=5\r\nSUMMARY:Shift"))
+	r, res := g.sync(t, feed, newDir(t), "--now", "2020-06-02T00:00:00Z", "--horizon-days", "30")
+	r.ok(t)
+	require.Equal(t, 1, res.Created, r.stdout)
+	events := g.sim.Events(calendarID)
+	require.Len(t, events, 1)
+	require.Contains(t, strings.Join(events[0].Recurrence, "\n"), "20200606T", "%v", events[0].Recurrence)
+	require.NotContains(t, strings.Join(events[0].Recurrence, "\n"), "2021")
+}
+
+// What is held is decided as the message says, without a server that runs all the time.
+func TestSyncSaysHowToDecideWhatIsHeld(t *testing.T) {
+	t.Parallel()
+	g, dir := newGoogle(t, gcalsim.Config{}), newDir(t)
+	feed := write(t, "term.ics", calendarOf(8))
+	r, _ := g.sync(t, feed, dir)
+	r.ok(t)
+	require.NoError(t, os.WriteFile(feed, []byte(calendarOf(0)), 0o600))
+	r, _ = g.sync(t, feed, dir)
+	said := regexp.MustCompile("calferry up --data-dir \"([^\"]+)\"`, run `calferry holds approve (\\S+)`").FindStringSubmatch(r.stderr)
+	require.Len(t, said, 3, r.stderr)
+	require.Equal(t, dir, said[1])
+	url, stop := up(t, "--data-dir", said[1], "--google-endpoint", g.url)
+	require.Contains(t, run(t, "holds", "approve", said[2], "--server", url).ok(t).stdout, "8 events decided")
+	stop()
+	require.Len(t, g.titles(), 8, "a one-shot subscription rests while the server runs")
+	r, res := g.sync(t, feed, dir)
+	r.ok(t)
+	require.Equal(t, 8, res.Deleted, r.stdout)
+	require.Empty(t, g.titles())
+}
+
 func TestSyncOfAFeedThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -257,6 +336,9 @@ func TestSyncOfAFeedThatCannotBeRead(t *testing.T) {
 			http.Error(w, "gone", http.StatusGone)
 		case "/login":
 			http.Error(w, "who are you?", http.StatusUnauthorized)
+		case "/mail":
+			w.Header().Set("Location", "mailto:terms@example.com")
+			w.WriteHeader(http.StatusFound)
 		case "/broken":
 			http.Error(w, "oops", http.StatusInternalServerError)
 		default:
@@ -268,7 +350,7 @@ func TestSyncOfAFeedThatCannotBeRead(t *testing.T) {
 	closed.Close()
 	for name, c := range map[string]struct{ feed, says string }{
 		"missing file":       {"no-such-file.ics", "check the path"},
-		"directory":          {t.TempDir(), "not a regular file"},
+		"directory":          {t.TempDir(), "give the path of the .ics file itself"},
 		"page in a file":     {write(t, "page.ics", "<!doctype html><html></html>"), "web page"},
 		"text in a file":     {write(t, "notes.ics", "Dear diary,\n"), "BEGIN:VCALENDAR"},
 		"page":               {server.URL + "/page", "login page"},
@@ -276,7 +358,8 @@ func TestSyncOfAFeedThatCannotBeRead(t *testing.T) {
 		"gone":               {server.URL + "/gone", "410"},
 		"wants credentials":  {server.URL + "/login", "401"},
 		"server's fault":     {server.URL + "/broken", "500"},
-		"nobody listens":     {closed.URL, "connect"},
+		"nobody listens":     {closed.URL, "the server may be down; run the command again later"},
+		"bad redirect":       {server.URL + "/mail", "give the address of the calendar itself"},
 		"no such kind":       {"gopher://example.com/term.ics", "use https"},
 		"unreadable address": {"https://exa mple.com:port/term.ics", "address"},
 	} {

@@ -29,3 +29,20 @@ func TestAFeedThatWasNotReadIsToldBeforeItIsAnError(t *testing.T) {
 	describe(&described, failing, time.Now())
 	require.NotContains(t, described.String(), "trouble")
 }
+
+func TestAgoFitsTheLength(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for d, want := range map[time.Duration]string{
+		3400 * time.Millisecond:              "3s ago",
+		90*time.Minute + 12*time.Second:      "1h30m12s ago",
+		5*time.Hour + time.Minute:            "5h1m ago",
+		6589*time.Hour + 21*time.Minute:      "275 days ago",
+		-(49 * time.Hour):                    "in 2 days",
+		-(9 * time.Second):                   "in 9s",
+		24*time.Hour + 31*time.Second + 1e+9: "24h1m ago",
+	} {
+		require.Equal(t, want, ago(now.Add(-d), now))
+	}
+	require.Equal(t, "-", ago(time.Time{}, now))
+}

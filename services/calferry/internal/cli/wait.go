@@ -21,7 +21,7 @@ type waitFlags struct {
 func addWaitFlags(cmd *cobra.Command, usually bool) *waitFlags {
 	f := &waitFlags{}
 	cmd.Flags().BoolVar(&f.wait, "wait", usually, "wait until it is done")
-	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, "with --wait: stop waiting after this long (exit 7); the work goes on")
+	spanVar(cmd.Flags(), &f.timeout, "timeout", "with --wait: stop waiting after this long (exit 7); the work goes on")
 	return f
 }
 
