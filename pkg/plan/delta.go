@@ -47,6 +47,12 @@ type View struct {
 // is the key of the override's old entry, which only serves to find it; its Google id stays that of its
 // master's instance.
 //
+// # Keys that change hands
+//
+// A changed instance without its series is an event of its own; when the series is there, its key is that of an override.
+// The event is then deleted by an OP_DELETE under a key of its own whose id_key is the id key of the entry. To apply it,
+// give a copy of that entry, with its id_key, the Change's key, before anything else is written under the old key.
+//
 // Moving an entry is idempotent, and a Delta that was never applied is computed again by the next sync.
 type Delta struct {
 	// Changes are ordered: soonest first, overrides after their master.

@@ -64,8 +64,10 @@ const (
 func (w *world) apply(changes []*calferryv1.Change, how func() outcome) {
 	w.turn = map[string]*calferryv1.Change{}
 	for _, c := range changes {
-		w.turn[c.GetKey()] = c
 		w.move(c)
+	}
+	for _, c := range changes {
+		w.turn[c.GetKey()] = c
 		entry := w.entries[c.GetKey()]
 		if entry.GetMasterKey() != c.GetMasterKey() {
 			entry = nil
@@ -106,11 +108,18 @@ func (w *world) resetBy(c *calferryv1.Change) bool {
 }
 
 func (w *world) move(c *calferryv1.Change) {
-	if c.GetIdKey() == "" || c.GetOp() != calferryv1.Op_OP_UPSERT || w.entries[c.GetKey()] != nil {
+	if c.GetIdKey() == "" || w.entries[c.GetKey()] != nil {
 		return
 	}
 	for key, e := range w.entries {
-		if idKey(e) == c.GetIdKey() {
+		switch {
+		case idKey(e) != c.GetIdKey() || (e.GetMasterKey() == "") != (c.GetMasterKey() == ""):
+		case c.GetOp() == calferryv1.Op_OP_DELETE:
+			aside := proto.CloneOf(e)
+			aside.Key, aside.IdKey = c.GetKey(), c.GetIdKey()
+			w.entries[c.GetKey()] = aside
+			return
+		default:
 			moved := proto.CloneOf(e)
 			moved.Key, moved.IdKey, moved.MasterKey, moved.Instance = c.GetKey(), c.GetIdKey(), c.GetMasterKey(), c.GetInstance()
 			delete(w.entries, key)

@@ -3,6 +3,8 @@ package plan
 import (
 	"strings"
 
+	"google.golang.org/protobuf/proto"
+
 	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
 
 	"github.com/calferry/calferry/pkg/event"
@@ -18,11 +20,17 @@ func ownKey(override string) string { return override + ownMark }
 // overrideOf is the key of the override that the event with this key stands in for.
 func overrideOf(key string) (override string, ok bool) { return strings.CutSuffix(key, ownMark) }
 
-// replaced reports whether the series has the instance now that the event with this key stood in for.
+// replaced reports whether the series has the instance now that the event with this key stood in for, or another event
+// has its place.
 func (d *differ) replaced(key string) bool {
 	override, ok := overrideOf(key)
 	if !ok || d.plan.Action == AdditiveOnly {
 		return false
+	}
+	if other := d.desired[override]; other != nil && !other.IsOverride() {
+		// Unless both entries are of one event: the ledger was about to set it aside.
+		known := d.view.Entries[override]
+		return known == nil || known.GetMasterKey() != "" || idKey(known) != idKey(d.view.Entries[key])
 	}
 	master, instance := d.instanceOf(override)
 	if master == nil || master.missing {
@@ -35,8 +43,8 @@ func (d *differ) replaced(key string) bool {
 	return exists
 }
 
-// awaited reports whether the event with this key stands in for an instance whose series Google has no more: the user
-// deleted the series alone.
+// awaited reports whether the event with this key stays although the feed has it under another key: the user deleted the
+// series that it would be an instance of, or the other key is its own as well.
 func (d *differ) awaited(key string) bool {
 	override, ok := overrideOf(key)
 	return ok && d.desired[override] != nil && !d.replaced(key)
@@ -73,25 +81,38 @@ func (d *differ) standsIn(desired *event.Desired) bool {
 	}
 }
 
-// stoodInFor decides about an override by the event that stood in for it. Done: it is decided.
+// stoodInFor decides about an override by the events that stood in for it: the one under the key for that, and the one
+// under its own key, which the instance had as an event without its series. Done: the override is decided.
 func (d *differ) stoodInFor(desired *event.Desired, master *masterState) (done bool) {
-	former := d.view.Entries[ownKey(desired.Key)]
-	if former == nil || d.view.Intents[desired.Key] != nil {
-		return false
-	}
-	if former.GetState() == calferryv1.EntryState_ENTRY_STATE_USER_DELETED && !d.options.GetFeedWins() {
-		known := d.view.Entries[desired.Key]
-		if d.plan.Action == AdditiveOnly || known != nil && !removable(known) && !master.reset {
+	known := d.view.Entries[desired.Key]
+	for _, former := range []*calferryv1.Entry{d.view.Entries[ownKey(desired.Key)], known} {
+		switch {
+		case former == nil || former.GetMasterKey() != "" || d.view.Intents[desired.Key] != nil && former != known:
+		case former.GetState() == calferryv1.EntryState_ENTRY_STATE_USER_DELETED && !d.options.GetFeedWins():
+			if former == known || d.plan.Action == AdditiveOnly || known != nil && !removable(known) && !master.reset {
+				d.delta.Unchanged++
+				return true
+			}
+			// The user deleted this meeting: it must not come back at its first time either.
+			d.remove(desired.Key, d.entry(desired), desired.MasterKey, desired.Instance)
+			return true
+		case d.plan.Action == AdditiveOnly && removable(former):
 			d.delta.Unchanged++
 			return true
+		case former == known && removable(former):
+			d.setAside(former)
 		}
-		// The user deleted this meeting: it must not come back at its first time either.
-		d.remove(desired.Key, d.entry(desired), desired.MasterKey, desired.Instance)
-		return true
-	}
-	if d.plan.Action == AdditiveOnly && removable(former) {
-		d.delta.Unchanged++
-		return true
 	}
 	return false
+}
+
+// setAside deletes the event of an entry whose key is another event's now.
+func (d *differ) setAside(entry *calferryv1.Entry) {
+	key := ownKey(entry.GetKey())
+	for n := 2; d.view.Entries[key] != nil || d.view.Intents[key] != nil; n++ {
+		key = ownKey(entry.GetKey()) + "#" + itoa(n)
+	}
+	aside := proto.CloneOf(entry)
+	aside.IdKey = idKey(entry)
+	d.remove(key, aside, "", "")
 }

@@ -232,3 +232,46 @@ func TestInstancesThatTheDatesOfARefusedRuleLack(t *testing.T) {
 	w.refuse(desire(t, s, feed), "1")
 	require.Equal(t, []string{"+1", "+1|20260202T080000Z", "+1|20290305T080000Z|own"}, sorted(ops(diff(t, w, s, feed))), "the window of the options")
 }
+
+// An instance without its series is an event of its own under the key that its override has when the series is there.
+func TestASeriesAppearsAroundItsInstance(t *testing.T) {
+	t.Parallel()
+	const master = "UID:1\nDTSTART:20260310T090000Z\nSUMMARY:s\nRRULE:FREQ=DAILY;COUNT=5"
+	const single = "\n\nUID:1\nRECURRENCE-ID:20260311T090000Z\nDTSTART:20260320T090000Z\nSUMMARY:x\n"
+	const other = "\n\nUID:2\nDTSTART:20260401\n\nUID:3\nDTSTART:20260401\n\nUID:4\nDTSTART:20260401\n"
+	for how, name := range []string{"in one turn", "a lost write", "a write that was not sent"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for lostAt := 1; lostAt <= 3; lostAt++ {
+				s := settings()
+				w := known(t, s, single+other)
+				for n := range 6 {
+					feed := single + other
+					if n%2 == 0 {
+						feed = master + feed
+					}
+					sent := 0
+					w.apply(diff(t, w, s, feed).Changes, func() outcome {
+						if sent++; sent == lostAt {
+							return outcome(how)
+						}
+						return done
+					})
+					for range 2 {
+						w.apply(diff(t, w, s, feed).Changes, func() outcome { return done })
+					}
+					require.Equal(t, 1, w.titled("x"), "%d: %v", n, w.entries)
+					require.Empty(t, w.intents)
+					require.Empty(t, diff(t, w, s, feed).Changes)
+				}
+			}
+		})
+	}
+	s := settings()
+	w := known(t, s, single+other)
+	cut, err := plan.Desired(strings.NewReader(strings.TrimSuffix(calendar(master+single+other), "END:VCALENDAR\n")), s)
+	require.NoError(t, err)
+	require.Equal(t, []string{"+1"}, ops(plan.Diff(cut, w.view(), s)), "a cut feed deletes nothing, and writes nothing twice")
+	w.entries["1|20260311T090000Z"].State = calferryv1.EntryState_ENTRY_STATE_USER_DELETED
+	require.Equal(t, []string{"+1"}, ops(diff(t, w, s, master+single+other)))
+}

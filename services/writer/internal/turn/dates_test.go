@@ -157,3 +157,45 @@ func TestADeletedInstanceStaysDeletedWhileTheDatesMove(t *testing.T) {
 		}
 	}
 }
+
+// An instance that the feed had without its series is one event, and one alone, when the series comes and goes, wherever a
+// turn dies.
+func TestASeriesAppearsAroundItsInstance(t *testing.T) {
+	t.Parallel()
+	for _, step := range []turn.Step{"", turn.StepIntents, turn.StepAnswer, turn.StepSave, turn.StepClear} {
+		t.Run("crash at "+string(step), func(t *testing.T) {
+			t.Parallel()
+			s := newSeries(t)
+			alone := func() {
+				d := s.feed[s.overrideKey(2)]
+				d.MasterKey, d.Instance = "", ""
+				s.feed[d.Key] = d
+				delete(s.feed, s.key)
+			}
+			sync := func() {
+				if step != "" {
+					s.world.start(s.sync()).until(step).crash()
+					s.loseLease()
+				}
+				s.world.settle()
+				shown := 0
+				for _, e := range s.sim.Events(calendar) {
+					if e.Summary == "moved" && e.Status != "cancelled" {
+						shown++
+					}
+				}
+				require.Equal(t, 1, shown)
+			}
+			s.over[2] = "moved"
+			for range 2 {
+				s.put("master")
+				alone()
+				sync()
+				s.put("master")
+				sync()
+				s.requireSeries()
+			}
+			require.Equal(t, "moved", s.sim.Event(calendar, s.instanceID(2)).Summary)
+		})
+	}
+}

@@ -35,6 +35,9 @@ func (t *turn) plan() error {
 	if err := t.rekey(); err != nil {
 		return err
 	}
+	if err := t.setAside(); err != nil {
+		return err
+	}
 	t.indexOverrides()
 	intents := t.head.OpenIntents()
 	for _, c := range t.cs.GetChanges() {
@@ -123,7 +126,7 @@ func (t *turn) rekey() error {
 	}
 	var found, moved []*calferryv1.Entry
 	for e := range t.pages.All() {
-		if c := wanted[idKey(e)]; c != nil && e.GetKey() != c.GetKey() {
+		if c := wanted[idKey(e)]; c != nil && e.GetKey() != c.GetKey() && (e.GetMasterKey() != "") == job.IsOverride(c) {
 			found = append(found, e)
 		}
 	}
@@ -148,6 +151,35 @@ func (t *turn) rekey() error {
 		t.pages.Put(e)
 	}
 	return nil
+}
+
+// setAside copies the entries of events that are deleted because their key is another event's now (see plan.Delta).
+// Nothing but its entry tells that the event is there, so the copies are stored before the old key is written.
+func (t *turn) setAside() error {
+	wanted := map[string]*calferryv1.Change{}
+	for _, c := range t.cs.GetChanges() {
+		if c.GetIdKey() != "" && c.GetOp() == calferryv1.Op_OP_DELETE && !job.IsOverride(c) && t.pages.Get(c.GetKey()) == nil {
+			wanted[c.GetIdKey()] = c
+		}
+	}
+	if len(wanted) == 0 {
+		return nil
+	}
+	var copies []*calferryv1.Entry
+	for e := range t.pages.All() {
+		if c := wanted[idKey(e)]; c != nil && e.GetMasterKey() == "" {
+			aside := proto.CloneOf(e)
+			aside.Key, aside.IdKey, aside.KeyHash, aside.MasterKeyHash = c.GetKey(), c.GetIdKey(), nil, nil
+			copies = append(copies, aside)
+		}
+	}
+	for _, e := range copies {
+		t.pages.Put(e)
+	}
+	if len(copies) == 0 {
+		return nil
+	}
+	return t.storePages()
 }
 
 func idKey(e *calferryv1.Entry) string {
