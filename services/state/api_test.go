@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -79,6 +80,33 @@ func TestPrimaryIsResolvedToTheAccountsAddress(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, owner, res.Msg.GetSubscription().GetCalendarId())
 	require.Equal(t, "a.example/x.ics", res.Msg.GetSubscription().GetName(), "named after the feed")
+}
+
+func TestSameFeedAndNameAreWarnedOf(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	account := r.connect()
+	create := func(name, address string) (string, []string) {
+		res, err := r.client.CreateSubscription(t.Context(), connect.NewRequest(&calferryv1.CreateSubscriptionRequest{
+			Name: name, Account: account, CalendarId: teamCalendar, Feed: &calferryv1.FeedSource{Url: address},
+		}))
+		require.NoError(t, err)
+		r.hidden("the warnings", res.Msg.String())
+		return res.Msg.GetSubscription().GetId(), res.Msg.GetWarnings()
+	}
+	first, warnings := create("Terms", feedURL)
+	require.Empty(t, warnings)
+	_, warnings = create("Hut", "https://hut.example/hut.ics")
+	require.Empty(t, warnings)
+	_, warnings = create("terms", "https://hut.example/other.ics")
+	require.Len(t, warnings, 1)
+	require.Contains(t, warnings[0], `another subscription has this name: "Terms" (`+first+")")
+	for n := range 7 {
+		_, warnings = create(strconv.Itoa(n), feedURL)
+	}
+	require.Len(t, warnings, 1, "one line, however many there are")
+	require.Contains(t, warnings[0], `by the subscriptions "0" (`)
+	require.Contains(t, warnings[0], "and 2 more: its events are there 8 times")
 }
 
 func TestRefusedRequests(t *testing.T) {
@@ -489,18 +517,18 @@ func TestTheSameFeedTwiceInOneCalendarIsWarnedOf(t *testing.T) {
 	}))
 	defer server.Close()
 	address := server.URL + "/" + secretPath + "/term.ics"
-	create := func(address, calendar, zone string) *calferryv1.CreateSubscriptionResponse {
+	create := func(name, address, calendar, zone string) *calferryv1.CreateSubscriptionResponse {
 		res, err := r.client.CreateSubscription(t.Context(), connect.NewRequest(&calferryv1.CreateSubscriptionRequest{
-			Name: "Term dates", Account: account, CalendarId: calendar, CalendarTimeZone: zone, Feed: &calferryv1.FeedSource{Url: address},
+			Name: name, Account: account, CalendarId: calendar, CalendarTimeZone: zone, Feed: &calferryv1.FeedSource{Url: address},
 		}))
 		require.NoError(t, err)
 		r.hidden("the answer", res.Msg.String())
 		return res.Msg
 	}
-	first := create(address, teamCalendar, "")
+	first := create("Term dates", address, teamCalendar, "")
 	require.Empty(t, first.GetWarnings())
-	require.Empty(t, create(address, "other@group.calendar.google.com", "UTC").GetWarnings(), "another calendar")
-	require.Empty(t, create(address+"?other", teamCalendar, "").GetWarnings(), "another feed")
+	require.Empty(t, create("Elsewhere", address, "other@group.calendar.google.com", "UTC").GetWarnings(), "another calendar")
+	require.Empty(t, create("Other", address+"?other", teamCalendar, "").GetWarnings(), "another feed")
 
 	plan := &calferryv1.PlanSubscriptionRequest{Feed: &calferryv1.FeedSource{Url: address + "#top"}, CalendarId: teamCalendar}
 	planned, err := r.client.PlanSubscription(t.Context(), connect.NewRequest(plan))
@@ -512,14 +540,15 @@ func TestTheSameFeedTwiceInOneCalendarIsWarnedOf(t *testing.T) {
 	r.hidden("the warning", warning)
 	_, page := r.send(http.MethodPost, "/subscriptions/new", url.Values{"url": {address}, "account": {account}, "calendar": {teamCalendar}}.Encode())
 	require.Contains(t, html.UnescapeString(text(page)), "T"+warning[1:]+".")
-	require.Equal(t, []string{warning}, create("webcal"+strings.TrimPrefix(address, "http"), teamCalendar, "").GetWarnings())
+	require.Equal(t, []string{warning}, create("Again", "webcal"+strings.TrimPrefix(address, "http"), teamCalendar, "").GetWarnings())
 
 	own := &calferryv1.PlanSubscriptionRequest{Id: first.GetSubscription().GetId(), Feed: &calferryv1.FeedSource{Url: address + "?own"}}
 	planned, err = r.client.PlanSubscription(t.Context(), connect.NewRequest(own))
 	require.NoError(t, err)
 	require.Empty(t, planned.Msg.GetWarnings())
-	doc := "version: 1\nsubscriptions: [{name: Again, account: " + account + ", calendar: " + teamCalendar + ", url: \"" + address + "\"}]"
+	doc := "version: 1\nsubscriptions: [{name: And again, account: " + account + ", calendar: " + teamCalendar + ", url: \"" + address + "\"}]"
 	res, err := r.client.ImportConfig(t.Context(), connect.NewRequest(&calferryv1.ImportConfigRequest{Document: doc, DryRun: true}))
 	require.NoError(t, err)
-	require.Contains(t, res.Msg.GetSubscriptions()[0].GetDetail(), warning)
+	require.Contains(t, res.Msg.GetSubscriptions()[0].GetDetail(), `by the subscriptions "Again" (`)
+	require.Contains(t, res.Msg.GetSubscriptions()[0].GetDetail(), `), "Term dates" (`)
 }

@@ -294,6 +294,14 @@ func TestFeedIsAddedByForm(t *testing.T) {
 	require.Equal(t, http.StatusUnprocessableEntity, status)
 	require.Contains(t, text(page), "should begin with https://")
 	require.Contains(t, page, `value="Terms"`, "what was typed is kept")
+	for _, never := range []string{"notaurl", "file:///etc/passwd", "https:///x.ics", "school.example/" + secretPath + ".ics"} {
+		status, page = r.send(http.MethodPost, "/subscriptions/new", typed(never).Encode())
+		require.Equal(t, http.StatusUnprocessableEntity, status, never)
+		require.Contains(t, text(page), "https://")
+		require.Contains(t, page, `value="Terms"`)
+		require.NotContains(t, page, "as you typed it before", "it is of no use")
+		require.Regexp(t, `<input id="url"[^>]* required`, page)
+	}
 
 	status, page = r.send(http.MethodPost, "/subscriptions/new", typed(server.URL+"/"+secretPath+"/y.ics").Encode())
 	require.Equal(t, http.StatusOK, status)

@@ -101,20 +101,39 @@ func TestEveryOptionGoesThroughTheSettingsPage(t *testing.T) {
 	form["category"][0] = "Tests"
 	status, page = r.send(http.MethodPost, path, form.Encode())
 	require.Equal(t, http.StatusUnprocessableEntity, status)
-	require.Contains(t, text(page), "Noise 2 is no regular expression")
+	require.Contains(t, text(page), "“Take out of descriptions”, number 2, is no regular expression")
 	require.Equal(t, form["category"], formOf(t, page)["category"])
 	form.Set("noise", "")
 	form["category-color"][0] = ""
 	status, page = r.send(http.MethodPost, path, form.Encode())
 	require.Equal(t, http.StatusUnprocessableEntity, status)
-	require.Contains(t, text(page), "colors 1 has no colour: choose 1 to 11")
+	require.Contains(t, text(page), "“Colours of categories”, number 1, has no colour: choose 1 to 11")
+	form["category-color"][0], form["category"][0] = "3", ""
+	status, page = r.send(http.MethodPost, path, form.Encode())
+	require.Equal(t, http.StatusUnprocessableEntity, status)
+	require.Contains(t, text(page), "“Colours of categories”, number 1, names no category")
+	require.Equal(t, form["category-color"], formOf(t, page)["category-color"], "the line is kept")
+	form["category"][0] = "Tests"
+	for name, wrong := range map[string][2]string{
+		"zero-length": {"1441", "“Minutes of events without length” is 1441: at most 1440"},
+		"horizon":     {"99999", "“Expand odd rules for days” is 99999"},
+		"zone":        {"Moon/Base", "“Zone of times without one” is"},
+	} {
+		before := form.Get(name)
+		form.Set(name, wrong[0])
+		status, page = r.send(http.MethodPost, path, form.Encode())
+		require.Equal(t, http.StatusUnprocessableEntity, status)
+		require.Contains(t, html.UnescapeString(text(page)), wrong[1])
+		require.Contains(t, page, wrong[1][len("“"):strings.Index(wrong[1], "”")], "the form has that label")
+		form.Set(name, before)
+	}
 	require.True(t, proto.Equal(want, r.get(id).GetOptions()))
 
 	// Cleared fields are options that are gone.
 	cleared := url.Values{}
 	for name, values := range formOf(t, page) {
 		switch name {
-		case "filter-mode", "filter-field", "filter-match", "category-color":
+		case "filter-mode", "filter-field", "filter-match":
 			cleared[name] = values
 		default:
 			cleared[name] = make([]string, len(values))
@@ -140,6 +159,12 @@ func TestEveryOptionGoesThroughTheExport(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"Term dates: update: options"}, r.imported(&calferryv1.ImportConfigRequest{Document: doc}))
 	require.True(t, proto.Equal(want, r.get(id).GetOptions()), "%v", r.get(id).GetOptions())
+	unknown := strings.Replace(doc, "attendees:", "atendees:", 1)
+	require.Equal(t, "Term dates: failed: there is no option atendees: look up its name in an export", r.imported(&calferryv1.ImportConfigRequest{Document: unknown})[0])
+	wrong := strings.Replace(doc, "attendees: true", "attendees: "+secretPath, 1)
+	require.Equal(t, "Term dates: failed: option attendees has a value, or a part, that it cannot have: compare it with an export", r.imported(&calferryv1.ImportConfigRequest{Document: wrong})[0])
+	hidden := strings.Replace(doc, "attendees:", secretPath+":", 1)
+	require.Contains(t, r.imported(&calferryv1.ImportConfigRequest{Document: hidden})[0], "options hold a name that is unknown")
 	broken := strings.Replace(doc, "Last updated .*", "(", 1)
 	require.Contains(t, r.imported(&calferryv1.ImportConfigRequest{Document: broken})[0], "Term dates: failed: noise 1 is no regular expression")
 	require.True(t, proto.Equal(want, r.get(id).GetOptions()))

@@ -89,6 +89,30 @@ func TestImportIsDeclarative(t *testing.T) {
 	require.Contains(t, r.imported(&calferryv1.ImportConfigRequest{Document: elsewhere})[0], "cannot change")
 }
 
+// What may not be meant is told of before it is there, in one line for each entry.
+func TestImportWarnsOfTheSameFeedAndName(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	entry := "  - {id: ID, name: NAME, url: \"https://hut.example/" + secretPath + ".ics\", account: " + owner + ", calendar: " + teamCalendar + "}\n"
+	doc := "version: 1\nsubscriptions:\n"
+	for _, one := range [][2]string{{"a", "Hut"}, {"b", "Lodge"}, {"c", "Hut"}} {
+		doc += strings.NewReplacer("ID", one[0], "NAME", one[1]).Replace(entry)
+	}
+	r.connect()
+	for _, dry := range []bool{true, false} {
+		res, err := r.client.ImportConfig(t.Context(), connect.NewRequest(&calferryv1.ImportConfigRequest{Document: doc, DryRun: dry}))
+		require.NoError(t, err)
+		r.hidden("the import", res.Msg.String())
+		got := res.Msg.GetSubscriptions()
+		require.Equal(t, "into "+teamCalendar, got[0].GetDetail())
+		require.Contains(t, got[1].GetDetail(), `by the subscription "Hut"`)
+		require.Contains(t, got[1].GetDetail(), "twice")
+		require.Regexp(t, `by the subscriptions "Hut" .*, "Lodge" .*: its events are there 3 times`, got[2].GetDetail())
+		require.Equal(t, 1, strings.Count(got[2].GetDetail(), "has that feed already"))
+		require.Contains(t, got[2].GetDetail(), "another subscription has this name")
+	}
+}
+
 func TestConfigurationOfGASICSSyncIsRead(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -27,8 +27,9 @@ func (s *Service) CreateSubscription(ctx context.Context, req *connect.Request[c
 	if err != nil {
 		return nil, err
 	}
+	warnings := s.twins(req.Msg.GetFeed(), status.GetCalendarId(), status.GetId())
 	return connect.NewResponse(&calferryv1.CreateSubscriptionResponse{
-		Subscription: status, Warnings: s.twins(req.Msg.GetFeed(), status.GetCalendarId(), status.GetId()),
+		Subscription: status, Warnings: append(warnings, s.Namesakes(status.GetName(), status.GetId())...),
 	}), nil
 }
 
@@ -149,11 +150,14 @@ func (s *Service) UpdateSubscription(ctx context.Context, req *connect.Request[c
 			return nil, Error(CodeMissingKey, "this service has no feed key, so it cannot keep a feed's address; set its key file")
 		}
 	}
+	renamed := false
 	status, err := s.edit(ctx, in.GetId(), func(sub *calferryv1.Subscription) error {
 		if removing(sub) {
 			return Error(CodeRemoving, "subscription %s is being removed; create it anew instead", sub.GetId())
 		}
-		sub.Name = cmp.Or(strings.TrimSpace(in.GetName()), sub.GetName())
+		name := cmp.Or(strings.TrimSpace(in.GetName()), sub.GetName())
+		renamed = name != sub.GetName()
+		sub.Name = name
 		if in.GetOptions() != nil {
 			sub.Options = in.GetOptions()
 		}
@@ -168,7 +172,14 @@ func (s *Service) UpdateSubscription(ctx context.Context, req *connect.Request[c
 	if err != nil {
 		return nil, s.failed(ctx, "update subscription", err)
 	}
-	return connect.NewResponse(&calferryv1.UpdateSubscriptionResponse{Subscription: status}), nil
+	out := &calferryv1.UpdateSubscriptionResponse{Subscription: status}
+	if feed.source != nil {
+		out.Warnings = s.twins(feed.source, status.GetCalendarId(), status.GetId())
+	}
+	if renamed {
+		out.Warnings = append(out.Warnings, s.Namesakes(status.GetName(), status.GetId())...)
+	}
+	return connect.NewResponse(out), nil
 }
 
 // setFeed gives a subscription another feed.

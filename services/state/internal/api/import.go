@@ -26,6 +26,9 @@ type importing struct {
 	named   map[string]bool // subscriptions that an entry stands for
 	// calendars by name, for documents that know no ids; nil until somebody asks.
 	calendars map[string]string
+	// planned are the names of what a dry run would make, all of them and by feed and calendar.
+	planned      []string
+	plannedTwins map[string][]string
 }
 
 // wanted is one entry, read and checked.
@@ -45,7 +48,7 @@ func (s *Service) ImportConfig(ctx context.Context, req *connect.Request[calferr
 	}
 	i := &importing{
 		service: s, request: req.Msg, byID: map[string]*calferryv1.Subscription{},
-		byName: map[string][]*calferryv1.Subscription{}, named: map[string]bool{},
+		byName: map[string][]*calferryv1.Subscription{}, named: map[string]bool{}, plannedTwins: map[string][]string{},
 	}
 	rows := s.Board.Rows()
 	for _, row := range rows {
@@ -239,10 +242,12 @@ func (i *importing) create(ctx context.Context, w *wanted, result *calferryv1.Im
 	}
 	result.Action, result.Detail = calferryv1.ImportAction_IMPORT_ACTION_CREATE, "into "+calendar
 	result.Id = ""
-	for _, warning := range i.service.twins(source, calendar, "") {
-		result.Detail += "; " + warning
-	}
+	place := feedIdentity(source) + "\x00" + calendar
+	i.warn(result, i.service.twins(source, calendar, "", i.plannedTwins[place]...))
+	i.warn(result, i.service.Namesakes(w.entry.Name, "", i.planned...))
 	if i.request.GetDryRun() {
+		i.planned = append(i.planned, w.entry.Name)
+		i.plannedTwins[place] = append(i.plannedTwins[place], w.entry.Name)
 		return nil
 	}
 	in := &calferryv1.CreateSubscriptionRequest{
@@ -258,6 +263,13 @@ func (i *importing) create(ctx context.Context, w *wanted, result *calferryv1.Im
 	result.Id = status.GetId()
 	i.named[status.GetId()] = true
 	return nil
+}
+
+// warn adds to what is told of an entry.
+func (*importing) warn(result *calferryv1.ImportedSubscription, warnings []string) {
+	for _, warning := range warnings {
+		result.Detail += "; " + warning
+	}
 }
 
 // update changes what differs. Account and calendar of a subscription never change.
@@ -293,6 +305,9 @@ func (i *importing) update(ctx context.Context, w *wanted, known *calferryv1.Sub
 		return nil
 	}
 	result.Action, result.Detail = calferryv1.ImportAction_IMPORT_ACTION_UPDATE, strings.Join(changes, ", ")
+	if feed != nil {
+		i.warn(result, i.service.twins(feed.source, target.GetCalendarId(), known.GetId()))
+	}
 	if i.request.GetDryRun() {
 		return nil
 	}

@@ -96,10 +96,11 @@ func (c *Console) preview(w http.ResponseWriter, r *http.Request) {
 		c.showAdd(w, r, statusOf(err), page)
 		return
 	}
-	account := c.board.Account(draft.GetAccount())
+	account, name := c.board.Account(draft.GetAccount()), cmp.Or(draft.GetName(), page.Kept)
+	planned.Warnings = append(planned.Warnings, c.api.Namesakes(name, "")...)
 	c.show(w, r, http.StatusOK, "preview", frame{Title: "What would be written", Nav: "add", Body: previewPage{
 		Plan: planOf(planned), Draft: page.Draft, Kept: page.Kept, Account: cmp.Or(account.GetEmail(), draft.GetAccount()),
-		Name: cmp.Or(draft.GetName(), planned.GetFeedName(), page.Kept), Calendar: cmp.Or(page.NewCalendar, page.Calendar),
+		Name: name, Calendar: cmp.Or(page.NewCalendar, page.Calendar),
 	}})
 }
 

@@ -18,6 +18,8 @@ import (
 	"path"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -188,6 +190,9 @@ func (c *Console) failed(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 func message(err error) string {
+	if text := optionTrouble(err); text != "" {
+		return sentence(text)
+	}
 	if known, ok := errors.AsType[*connect.Error](err); ok {
 		return sentence(known.Message())
 	}
@@ -198,7 +203,8 @@ func sentence(s string) string {
 	if s == "" {
 		return s
 	}
-	s = strings.ToUpper(s[:1]) + s[1:]
+	first, size := utf8.DecodeRuneInString(s)
+	s = string(unicode.ToUpper(first)) + s[size:]
 	if !strings.HasSuffix(s, ".") {
 		s += "."
 	}
@@ -236,6 +242,7 @@ func (c *Console) functions() template.FuncMap {
 		"choices":  func() map[string][]option { return formChoices },
 		"dict":     dict,
 		"sentence": sentence,
+		"next":     func(i int) int { return i + 1 },
 	}
 }
 

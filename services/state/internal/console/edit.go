@@ -55,6 +55,9 @@ func (c *Console) edit(w http.ResponseWriter, r *http.Request) {
 			c.showEdit(w, r, statusOf(err), page)
 			return
 		}
+		if page.Name != one.GetName() {
+			planned.Warnings = append(planned.Warnings, c.api.Namesakes(page.Name, one.GetId())...)
+		}
 		p := planOf(planned)
 		page.Plan = &p
 		c.showEdit(w, r, http.StatusOK, page)

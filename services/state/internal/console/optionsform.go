@@ -181,11 +181,11 @@ func nth(v url.Values, name string, n int) string {
 	return ""
 }
 
-// readColors takes those that have a category; one without a colour is for the API to refuse.
+// readColors takes those that have a category or a colour; one with half of it is for the API to refuse.
 func (f *optionsForm) readColors(v url.Values, o *calferryv1.Options) {
 	for i, category := range v["category"] {
 		one := colorForm{strings.TrimSpace(category), nth(v, "category-color", i)}
-		if one.Category == "" {
+		if one == (colorForm{}) {
 			continue
 		}
 		f.Colors = append(f.Colors, one)

@@ -11,7 +11,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -207,9 +209,32 @@ func optionsIn(in map[string]any) (*calferryv1.Options, error) {
 		err = protojson.Unmarshal(data, o)
 	}
 	if err != nil {
-		return nil, errors.New("options hold a name or a value that is unknown: compare them with an export")
+		return nil, badOption(copied)
 	}
 	return o, nil
+}
+
+var optionName = regexp.MustCompile(`^[a-z_]{1,40}$`)
+
+// badOption names the first option that cannot be read. Its value is not quoted, and neither is what is no name.
+func badOption(in map[string]any) error {
+	for _, name := range slices.Sorted(maps.Keys(in)) {
+		data, err := json.Marshal(map[string]any{name: in[name]})
+		if err == nil {
+			err = protojson.Unmarshal(data, new(calferryv1.Options))
+		}
+		field := new(calferryv1.Options).ProtoReflect().Descriptor().Fields().ByTextName(name)
+		switch {
+		case err == nil:
+		case !optionName.MatchString(name):
+			return errors.New("options hold a name that is unknown: compare them with an export")
+		case field == nil:
+			return fmt.Errorf("there is no option %s: look up its name in an export", name)
+		default:
+			return fmt.Errorf("option %s has a value, or a part, that it cannot have: compare it with an export", name)
+		}
+	}
+	return errors.New("options cannot be read: compare them with an export")
 }
 
 func eachFilter(options map[string]any, visit func(map[string]any)) {
