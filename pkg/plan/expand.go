@@ -47,22 +47,24 @@ type expansion struct {
 }
 
 // expansionOf lists the instances of sets, which share their start: all of them if they end and are few, else those
-// of a window around now, or from the start on of what is yet to begin. Not ok when there are too many, or finding
+// of a window around now, or from the start on of what is yet to begin. It is false when there are too many, or finding
 // them takes too much.
-func expansionOf(sets []*series, base *series, s Settings, left *effort) (e expansion, ok bool) {
+func expansionOf(sets []*series, base *series, s Settings, left *effort) (expansion, bool) {
 	ends := true
 	for _, set := range sets {
 		ends = ends && (set.rule.count > 0 || !set.rule.until.IsZero())
 	}
 	if ends {
-		if e.dates, ok = datesOf(sets, base.start, time.Time{}, left); ok {
-			return e, true
+		if dates, ok := datesOf(sets, base.start, time.Time{}, left); ok {
+			return expansion{dates: dates}, true
 		}
 	}
 	since, horizon := s.since(), s.horizon()
 	if start := base.instant(base.start); start.After(since.Add(horizon / 2)) {
 		since = start
 	}
+	// dense is a stretch that is known to have too many dates.
+	var dense struct{ from, to time.Time }
 	for _, w := range windows(since, s.Now, horizon) {
 		from, to := base.wall(w.from), base.wall(w.to)
 		if from.Before(base.start) {
@@ -72,15 +74,20 @@ func expansionOf(sets []*series, base *series, s Settings, left *effort) (e expa
 			// A short window that does not reach the start: as much from there on.
 			to = from.Add(w.to.Sub(w.from))
 		}
-		if e.dates, ok = datesOf(sets, from, to, left); ok {
-			e.from, e.until, e.renew = w.from, base.instant(to), w.renew
-			return e, true
+		if !dense.to.IsZero() && !from.After(dense.from) && !to.Before(dense.to) {
+			continue
 		}
-		if left.lost {
-			break
+		dates, ok := datesOf(sets, from, to, left)
+		switch {
+		case ok:
+			return expansion{dates: dates, from: w.from, until: base.instant(to), renew: w.renew}, true
+		case left.lost:
+			return expansion{}, false
+		case len(dates) > maxDates:
+			dense.from, dense.to = from, dates[maxDates]
 		}
 	}
-	return e, false
+	return expansion{}, false
 }
 
 // expand writes rules out as dates.
@@ -158,7 +165,7 @@ func wholeDays(rules []*rule) []*rule {
 }
 
 // datesOf are the instances of all sets from a wall clock on, up to another if it is not zero. Not ok when
-// there are too many, or finding them takes too much.
+// there are too many, of which it gives the first, or finding them takes too much.
 func datesOf(sets []*series, from, to time.Time, left *effort) (dates []time.Time, ok bool) {
 	left.lost = false
 	for _, set := range sets {
@@ -167,10 +174,10 @@ func datesOf(sets []*series, from, to time.Time, left *effort) (dates []time.Tim
 			if !to.IsZero() && at.After(to) {
 				break
 			}
-			if found++; found > maxDates {
-				return nil, false
-			}
 			dates = append(dates, at)
+			if found++; found > maxDates {
+				return sortTimes(dates), false
+			}
 		}
 		if left.spent() || left.lost || set.tooFine() {
 			return nil, false

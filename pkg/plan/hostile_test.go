@@ -35,6 +35,8 @@ func TestHostileBodies(t *testing.T) {
 		"days that never come":             strings.NewReader(calendar(rules("FREQ=DAILY;INTERVAL=7;BYDAY=MO", 400) + good)),
 		"positions that never come":        strings.NewReader(calendar(rules("FREQ=WEEKLY;BYSETPOS=300;BYDAY=MO", 400) + good)),
 		"seconds that never come":          strings.NewReader(calendar(rules("FREQ=SECONDLY;INTERVAL=60;BYSECOND=59", 40) + good)),
+		"minutes that are many":            strings.NewReader(calendar(rules("FREQ=MINUTELY;BYMINUTE=0", 200) + good)),
+		"seconds that are few":             strings.NewReader(calendar(rules("FREQ=SECONDLY;INTERVAL=601;BYMINUTE=0;BYSECOND=0", 100) + good)),
 		"bytes of nothing":                 io.MultiReader(strings.NewReader("BEGIN:VCALENDAR\nBEGIN:VEVENT\nUID:1\nSUMMARY:"), io.LimitReader(zeros{}, 100<<20), strings.NewReader("\nDTSTART:20260310\nEND:VEVENT\nBEGIN:VEVENT\n"+good+"\nEND:VEVENT\nEND:VCALENDAR\n")),
 		"nothing, and a soft end":          io.MultiReader(strings.NewReader("BEGIN:VCALENDAR\nBEGIN:VEVENT\nUID:1\n"), strings.NewReader(strings.Repeat("X;ENCODING=QUOTED-PRINTABLE:=\n", 500_000)), strings.NewReader("\nDTSTART:20260310\nEND:VEVENT\nBEGIN:VEVENT\n"+good+"\nEND:VEVENT\nEND:VCALENDAR\n")),
 		"nesting":                          strings.NewReader(calendar("UID:1\nDTSTART:20260310\n" + strings.Repeat("BEGIN:X\n", 10_000) + "\n" + good)),
