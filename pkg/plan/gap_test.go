@@ -50,6 +50,9 @@ func TestSeriesFromAGap(t *testing.T) {
 			start + "DTEND;TZID=Europe/Berlin:20260329T030000\nRRULE:FREQ=DAILY",
 			[]string{"1 2026-03-30T02:30:00 Europe/Berlin to 2026-03-30T03:00:00 RRULE:FREQ=DAILY", "1|20260329T013000Z|start 2026-03-29T03:30:00 Europe/Berlin to 2026-03-29T04:00:00"},
 		},
+		"once, and it ends where the gap does": {
+			start + "DTEND;TZID=Europe/Berlin:20260329T030000", []string{"1 2026-03-29T03:30:00 Europe/Berlin to 2026-03-29T04:00:00"},
+		},
 		"that ends where the gap does, as dates": {
 			start + "DTEND;TZID=Europe/Berlin:20260329T030000\nRDATE;TZID=Europe/Berlin:20260330T023000",
 			[]string{"1 2026-03-29T03:30:00 Europe/Berlin to 2026-03-29T04:00:00 RDATE;TZID=Europe/Berlin:20260330T023000"},

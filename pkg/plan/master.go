@@ -70,15 +70,16 @@ func (m *mapper) times(src *source, recurring bool) (start, end moment, ok bool)
 	default:
 		end = start
 	}
-	switch {
-	case !end.at.Before(start.at):
-	case recurring && given && !until.allDay && until.zone == start.zone && !until.wall.Before(start.wall):
-		// The change to summer time skips the start, not the end: the event lasts as long as its clock times say.
-		end.at = start.at.Add(until.wall.Sub(start.wall))
-		end.wall = wallOf(end.at, end.zone)
-	default:
-		m.warn(src, "end-before-start", "the event ends before it starts; it is taken to end at its start")
+	if end.at.Before(start.at) {
 		end = start
+		said, _ := m.moment(property, m.reading(src, false))
+		if given && !until.allDay && until.zone == said.zone && !until.wall.Before(said.wall) {
+			// The change to summer time skips the start, not the end: the event lasts as long as its clock times say.
+			end.at = start.at.Add(until.wall.Sub(said.wall))
+			end.wall = wallOf(end.at, end.zone)
+		} else {
+			m.warn(src, "end-before-start", "the event ends before it starts; it is taken to end at its start")
+		}
 	}
 	return start, m.lengthen(start, end), true
 }

@@ -17,7 +17,7 @@ import (
 // leave behind before its new time has come, and one that they come to after that.
 type dated struct {
 	*world
-	since, now time.Time
+	since time.Time
 }
 
 const (
