@@ -15,7 +15,7 @@ func flagError(err error) error {
 	if !ok {
 		return err
 	}
-	wants := ""
+	var wants string
 	switch bad.GetFlag().Value.Type() {
 	case "uint32":
 		wants = "a whole number, 0 or more"

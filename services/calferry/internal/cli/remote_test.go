@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -158,8 +159,7 @@ func (r *running) testAdd(t *testing.T) {
 	r.add("alpha", "--title-prefix", "A: ", "--exclude", "summary~Event 5")
 	again := []string{"feed", "add", r.feeds.URL + "/alpha.ics", "--account", r.account, "--calendar", "team@example.com"}
 	require.Contains(t, r.typed("n\n", again...).stderr, `warning: this calendar has that feed already, by the subscription "alpha"`)
-	named := append(again, "--name", "ALPHA")
-	got = r.typed("y\n", named...).ok(t)
+	got = r.typed("y\n", append(slices.Clone(again), "--name", "ALPHA")...).ok(t)
 	require.Equal(t, 1, strings.Count(got.stderr, "has that feed already"), "what the preview has said is not said again")
 	require.Contains(t, got.stderr, `warning: another subscription has this name: "alpha"`)
 	twin := strings.TrimSpace(got.stdout)

@@ -207,7 +207,8 @@ func (u *up) feeds() ([]demo.Feed, error) {
 	}
 	var feeds []demo.Feed
 	for _, address := range u.settings.Feeds {
-		path, name := address, address
+		path := address
+		var name string
 		if isPath(address) {
 			abs, err := filepath.Abs(strings.TrimPrefix(address, "file://"))
 			if err != nil {
