@@ -61,7 +61,7 @@ func (d *differ) instanceOf(override string) (master *masterState, instance stri
 }
 
 // standsIn reports whether a desired event is left as it is because of the override that it stands in for: the user
-// deleted that one, or it is still in Google and stays there for now.
+// deleted that one, or its series, or it is still in Google and stays there for now.
 func (d *differ) standsIn(desired *event.Desired) bool {
 	override, ok := overrideOf(desired.Key)
 	if !ok || d.view.Intents[desired.Key] != nil {
@@ -71,7 +71,10 @@ func (d *differ) standsIn(desired *event.Desired) bool {
 		return false
 	}
 	former := d.view.Entries[override]
+	master, _, _ := event.SplitKey(override)
 	switch {
+	case d.view.Entries[master].GetState() == calferryv1.EntryState_ENTRY_STATE_USER_DELETED && !d.options.GetFeedWins():
+		return true
 	case former.GetMasterKey() == "":
 		return false
 	case former.GetState() == calferryv1.EntryState_ENTRY_STATE_USER_DELETED:
