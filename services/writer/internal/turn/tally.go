@@ -67,7 +67,7 @@ func (y *tally) count(w *work) {
 		y.delta.Deleted++
 	case out.Verb == job.Insert, out.Verb == job.Undelete:
 		y.delta.Created++
-	case w.Entry() == nil && !job.IsOverride(w.Change):
+	case out.Verb == 0 && w.Entry() == nil && !job.IsOverride(w.Change):
 		y.delta.Created++ // by a call of an earlier turn
 	default:
 		y.delta.Updated++
