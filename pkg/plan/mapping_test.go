@@ -114,6 +114,8 @@ func TestTimes(t *testing.T) {
 		"without seconds":             {feed: "UID:1\nDTSTART:20260310T0900Z", want: "1 2026-03-10T09:00:00Z to 2026-03-10T09:00:00Z"},
 		"ISO 8601":                    {feed: "UID:1\nDTSTART:2026-03-10T09:00:00+01:00\nDTEND:2026-03-10 10:00:00.000Z", want: "1 2026-03-10T08:00:00Z to 2026-03-10T10:00:00Z"},
 		"end far off":                 {feed: "UID:1\nDTSTART:20260310T090000Z\nDTEND:99991231T000000Z", want: "1 2026-03-10T09:00:00Z to 2100-12-31T00:00:00Z"},
+		"days without end":            {feed: "UID:1\nDTSTART;VALUE=DATE:20260310\nDURATION:P1000000W", want: "1 2026-03-10 to 2101-01-01"},
+		"hours without end":           {feed: "UID:1\nDTSTART:20260310T090000Z\nDURATION:P1000000W", want: "1 2026-03-10T09:00:00Z to 2101-01-01T00:00:00Z"},
 		"UTC beats TZID":              {feed: "UID:1\nDTSTART;TZID=Europe/Berlin:20260310T090000Z", want: "1 2026-03-10T09:00:00Z to 2026-03-10T09:00:00Z"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -89,9 +89,15 @@ func (m *mapper) after(start moment, lasts length) moment {
 	end := m.local(start.wall.AddDate(0, 0, lasts.days), start.zone, true)
 	end.at = end.at.Add(lasts.exact)
 	end.wall = wallOf(end.at, end.zone)
+	if end.wall.After(lastEnd()) {
+		end = m.local(lastEnd(), start.zone, true)
+	}
 	end.nameless = start.nameless
 	return end
 }
+
+// lastEnd is where events end that last longer than years are planned.
+func lastEnd() time.Time { return time.Date(maxYear+1, 1, 1, 0, 0, 0, 0, time.UTC) }
 
 // lengthen gives an event without length what the options want such a one to last.
 func (m *mapper) lengthen(start, end moment) moment {
@@ -134,6 +140,9 @@ func (m *mapper) endDay(src *source, start, until moment, given bool, lasts leng
 	}
 	if !last.After(start.wall) {
 		last = start.wall.AddDate(0, 0, 1)
+	}
+	if last.After(lastEnd()) {
+		last = lastEnd()
 	}
 	return moment{allDay: true, wall: last, zone: time.UTC, at: last}
 }
