@@ -110,7 +110,7 @@ func (m *mapper) replace(made *master, src *source) {
 		made.dropped = true
 		return
 	}
-	start, end, ok := m.instanceTimes(made, src)
+	start, end, ok := m.instanceTimes(made, made.start.wall, src)
 	if !ok || !start.inYears() {
 		m.skip(src, "unreadable-start", "the changed event has no start that can be read")
 		return
@@ -118,13 +118,17 @@ func (m *mapper) replace(made *master, src *source) {
 	made.start, made.end, made.body = start, end, m.body(src, start, end)
 }
 
-// instanceTimes are start and end of a changed instance. One that says nothing of its times keeps those of
-// its series.
-func (m *mapper) instanceTimes(made *master, src *source) (start, end moment, ok bool) {
+// instanceTimes are start and end of a changed instance. One that says nothing of its times keeps those that its
+// series has at the wall clock.
+func (m *mapper) instanceTimes(made *master, wall time.Time, src *source) (start, end moment, ok bool) {
 	start, end, ok = m.times(src, false)
 	c := src.component
 	if !ok || c.First("DTSTART") != nil || c.First("DTEND") != nil || c.First("DURATION") != nil {
 		return start, end, ok
+	}
+	if start.allDay != made.start.allDay {
+		// It names the instance by its day alone, or a whole day by a time.
+		start = m.placed(made.start, wall)
 	}
 	if start.allDay {
 		last := start.wall.Add(made.end.wall.Sub(made.start.wall))
@@ -160,7 +164,7 @@ func (m *mapper) change(made *master, wall time.Time, src *source) {
 	if src.component.First("RRULE") != nil {
 		m.warn(src, "rule-in-override", "the event changes one instance of a series and has a rule of its own, which is ignored")
 	}
-	start, end, ok := m.instanceTimes(made, src)
+	start, end, ok := m.instanceTimes(made, wall, src)
 	if !ok || !start.inYears() {
 		m.skip(src, "unreadable-start", "the changed instance has no start that can be read")
 		return

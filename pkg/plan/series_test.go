@@ -31,6 +31,10 @@ func TestOverrides(t *testing.T) {
 			feed: daily + "\n\nUID:1\nRECURRENCE-ID;VALUE=DATE:20260317\nDTSTART:20260317T100000Z\nSUMMARY:s",
 			want: []string{dailyShown, "1|20260317T080000Z 2026-03-17T10:00:00Z to 2026-03-17T10:00:00Z of 2026-03-17T09:00:00+01:00"},
 		},
+		"recurrence id is a date, and all that it has of times": {
+			feed: daily + "\n\nUID:1\nRECURRENCE-ID;VALUE=DATE:20260317\nSUMMARY:x",
+			want: []string{dailyShown, "1|20260317T080000Z 2026-03-17T09:00:00 Europe/Berlin to 2026-03-17T10:00:00 of 2026-03-17T09:00:00+01:00"},
+		},
 		"floating recurrence id": {
 			feed: daily + "\n\nUID:1\nRECURRENCE-ID:20260317T090000\nDTSTART:20260317T110000\nSUMMARY:s",
 			want: []string{dailyShown, "1|20260317T080000Z 2026-03-17T11:00:00 Europe/Berlin to 2026-03-17T11:00:00 of 2026-03-17T09:00:00+01:00"},
