@@ -27,6 +27,7 @@ const clockKey = "clock"
 // real server the one call of TIME is replaced by a list of the same form.
 func newBench(t *testing.T, server *pacetest.Server, cfg Config) *bench {
 	t.Helper()
+	cfg.CallTimeout = time.Minute // the machine may be busy
 	p, err := New(server.Client, cfg)
 	require.NoError(t, err)
 	if server.Mini == nil {

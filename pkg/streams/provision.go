@@ -13,7 +13,7 @@ import (
 )
 
 // settleTime bounds how long Provision waits for a cluster that is still forming, if ctx has no deadline.
-const settleTime = 30 * time.Second
+const settleTime = time.Minute
 
 // requestTime bounds one attempt; a request to a cluster without a leader is not answered at all.
 const requestTime = 5 * time.Second

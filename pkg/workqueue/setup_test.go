@@ -33,10 +33,10 @@ func TestMain(m *testing.M) {
 }
 
 // patience bounds every wait of the tests: far above what is expected, for busy machines.
-const patience = 15 * time.Second
+const patience = time.Minute
 
 // short is an AckWait that tests can sit out.
-const short = 500 * time.Millisecond
+const short = 1500 * time.Millisecond
 
 type kit struct {
 	srv *natstest.Server
