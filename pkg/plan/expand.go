@@ -41,8 +41,8 @@ func windows(since, now time.Time, horizon time.Duration) []window {
 // expansion is what rules come to as dates.
 type expansion struct {
 	dates []time.Time
-	// from is where the dates begin although the rules began before; zero when the dates are all that there are. until is where the dates end although the rules go on, and renew when they are to be listed anew; both zero
-	// when the dates are all that there are.
+	// from is where the dates begin although the rules began before, until where they end although the rules go on, and
+	// renew when they are to be listed anew; all zero when the dates are all that there are.
 	from, until, renew time.Time
 }
 
