@@ -46,11 +46,11 @@ func (t *turn) send(s *slot) {
 		return
 	}
 	calendar, now := t.calendar, t.w.cfg.Now
-	go func() {
+	t.w.requests.Go(func() {
 		defer cancel()
 		answer, failed := req.do(ctx, calendar, s.call)
 		results <- result{slot: s, answer: answer, failed: failed, when: now()}
-	}()
+	})
 }
 
 // onResult takes an answer: for the pacer, for the job, and for the turn.

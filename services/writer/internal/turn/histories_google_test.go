@@ -31,7 +31,6 @@ type unreliable struct {
 	token  string
 	banned bool // the account's access was taken away
 	landed int  // requests that arrived after their sender gave up
-	flying sync.WaitGroup
 }
 
 type lateRequest struct {
@@ -57,8 +56,6 @@ func (u *unreliable) Token(_ context.Context, account, stale string) (string, er
 
 // RoundTrip implements http.RoundTripper.
 func (u *unreliable) RoundTrip(r *http.Request) (*http.Response, error) {
-	u.flying.Add(1)
-	defer u.flying.Done()
 	req, err := whole(r)
 	if err != nil {
 		return nil, err

@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -89,11 +87,9 @@ type history struct {
 	google *unreliable
 	queue  []byte // the ChangeSet that waits, if any
 	tries  uint64
+	trace  []string
 	count  historyCount
 	serial int
-
-	noting sync.Mutex // the sends of a turn that is killed note it side by side
-	trace  []string
 
 	singles []*historySingle
 	series  []*historySeries
@@ -163,8 +159,6 @@ func newHistory(w *world, seed uint64) *history {
 }
 
 func (h *history) note(format string, args ...any) {
-	h.noting.Lock()
-	defer h.noting.Unlock()
 	h.trace = append(h.trace, fmt.Sprintf("%7.1f s  ", float64(h.offset.Load())/1e9)+fmt.Sprintf(format, args...))
 }
 
@@ -348,12 +342,12 @@ func (h *history) turn(hook turn.Hook) {
 		return nil
 	}
 	h.redis.SetTime(h.now())
-	res, err := h.worker(clocked, func(c *turn.Config) {
+	worker := h.worker(clocked, func(c *turn.Config) {
 		c.Pause, c.Patience = time.Millisecond, 20*time.Millisecond // what waits longer goes to the queue
 		c.Writes, c.Batch = h.writes, h.batch
-	}).
-		Turn(h.ctx, turn.Input{Body: h.queue, Tries: h.tries})
-	h.google.flying.Wait()
+	})
+	res, err := worker.Turn(h.ctx, turn.Input{Body: h.queue, Tries: h.tries})
+	worker.WaitRequests()
 	if errors.Is(err, turn.ErrAbandoned) {
 		h.count.Crashes++
 		h.reopen()
@@ -388,10 +382,9 @@ func (h *history) crash() {
 	if h.queue == nil {
 		return
 	}
-	var left atomic.Int64
-	left.Store(int64(h.rng.IntN(30)))
+	left := h.rng.IntN(30)
 	h.turn(func(_ context.Context, step turn.Step, key string) error {
-		if left.Add(-1) < 0 {
+		if left--; left < 0 {
 			h.note("a turn is killed after %s %s", step, key)
 			return errCrash
 		}

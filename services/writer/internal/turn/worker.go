@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/calferry/calferry/pkg/gcal"
@@ -117,6 +118,8 @@ type Worker struct {
 	cfg  Config
 	deps Deps
 	log  *slog.Logger
+	// requests under way, those too whose turn was cut off.
+	requests sync.WaitGroup
 }
 
 // NewWorker returns a Worker.
