@@ -165,7 +165,15 @@ func (a *App) sync(ctx context.Context, e *env, data *dataSettings, cfg stack.Co
 	}
 	defer func() { err = errors.Join(err, s.Close(ctx)) }()
 
+	line := a.progressLine()
+	defer line.end()
+	r := &oneshot.Runner{Stack: s, Progress: line.show}
+	if err := r.Prepare(ctx, req); err != nil {
+		return nil, err
+	}
+
 	run, stop := context.WithCancel(ctx)
+	defer stop()
 	if timeout > 0 {
 		var cancel context.CancelFunc
 		run, cancel = context.WithTimeoutCause(run, timeout, oneshot.ErrTimeUp)
@@ -180,10 +188,6 @@ func (a *App) sync(ctx context.Context, e *env, data *dataSettings, cfg stack.Co
 		ended <- err
 	}()
 	defer func() { stop(); err = errors.Join(err, <-ended) }()
-
-	line := a.progressLine()
-	defer line.end()
-	r := &oneshot.Runner{Stack: s, Progress: line.show}
 	return r.Run(work, req)
 }
 

@@ -56,6 +56,16 @@ func (r Request) ID() string { return streams.Token("oneshot\x00" + r.Feed + "\x
 
 func (r Request) account() string { return streams.Token("oneshot account\x00" + r.Calendar) }
 
+// Prepare takes away what an earlier run of the same Request left queued, before the services run: the fetch of this run
+// plans it again, and only then it is counted here.
+func (r *Runner) Prepare(ctx context.Context, req Request) error {
+	lane := streams.LaneToken(project, req.Calendar)
+	if err := r.Stack.Changes.Remove(ctx, streams.ChangesKey(lane, req.ID())); err != nil {
+		return fmt.Errorf("forget the queued writes of an earlier run: %w", err)
+	}
+	return nil
+}
+
 // Run syncs until settled, or until it is clear that this needs a person, or until ctx ends. The Result tells
 // which; an error means that something of Calferry's own failed, or a *gcal.Error that the calendar could
 // not be looked up.

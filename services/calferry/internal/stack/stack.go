@@ -58,6 +58,7 @@ type Stack struct {
 	Registry  *registry.Registry
 	Ledger    *ledger.Store
 	Fetch     *workqueue.Queue
+	Changes   *workqueue.Queue
 	State     *state.Service
 	FeedKey   *seal.Key
 	// AccountKey opens credentials.
@@ -128,6 +129,12 @@ func (s *Stack) openStores(ctx context.Context, dir *datadir.Dir, cfg Config) er
 	}
 	s.Fetch, err = workqueue.Open(ctx, s.NATS.Conn, workqueue.Config{
 		Stream: streams.StreamFetch, Prefix: streams.PrefixFetch, KeepOnReplace: true, Logger: s.Log,
+	})
+	if err != nil {
+		return err
+	}
+	s.Changes, err = workqueue.Open(ctx, s.NATS.Conn, workqueue.Config{
+		Stream: streams.StreamChanges, Prefix: streams.PrefixChanges, Logger: s.Log,
 	})
 	return err
 }
