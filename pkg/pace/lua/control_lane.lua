@@ -28,7 +28,7 @@ end
 function control.grow(lane, dt, fastest)
   lane.climb = lane.climb + dt * SEC
   local doubling = 0.0866 -- ln 2 / 8 s
-  local growth = min(doubling, 0.0018 * 2 ^ (lane.climb / (49 * SEC)))
+  local growth = min(doubling, 0.0016 * 2 ^ (lane.climb / (45 * SEC)))
   if lane.searching == 1 then growth = lane.pace < 8e6 and doubling or 0.02 end
   lane.pace = min(fastest, lane.pace * math.exp(growth * dt))
 end

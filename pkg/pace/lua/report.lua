@@ -23,12 +23,22 @@ local function spread(pause, part) return pause * SEC * (1 + part * (clock[2] % 
 
 local function level_pause(closures) return spread(min(30, 2 * 2 ^ closures), 0.2) end
 
--- A calendar's pauses. Once its limit was met, what closes it for long is a window: the fourth pause ends before a window of
--- a minute that was filled at an even pace can open, and the fifth soon after. A calendar that was closed for more than two
+-- A calendar's pauses while its limit is searched. Many writes that were let through and then several throttles in a row
+-- are a window of a minute far more often than anything else: the last pause ends when that can open, a minute after the
+-- search began, and one probe fewer is spent before.
+local function search_pause(closures)
+  local rest = 61 * SEC - lane.spent - (now - lane.closed)
+  if lane.writes >= 150 and closures == 1 and rest > 14 * SEC then return spread(10, 0.2) end
+  if lane.writes >= 150 and closures == 2 and rest > 8 * SEC then return spread(rest / SEC, 0.05) end
+  return spread(min(16, 2 * 2 ^ closures), 0.2)
+end
+
+-- And once its limit was met. What closes it for long then is a window: the fourth pause ends before a window of a minute
+-- that was filled at an even pace can open, and the fifth soon after. A calendar that was closed for more than two
 -- throttles the last time takes so many pauses as that was longer for granted. And after some work at a good pace a lone
 -- throttle is as often noise as a limit: that is asked sooner.
 local function lane_pause(closures)
-  if lane.searching == 1 then return spread(min(16, 2 * 2 ^ closures), 0.2) end
+  if lane.searching == 1 then return search_pause(closures) end
   local step = closures + max(0, min(3, lane.before - 2))
   if step == 0 and lane.writes >= 20 and (lane.spent < 25 * SEC or lane.pace > 1.3e6) then return spread(1.7, 0.2) end
   if step < 3 then return spread(2 * 2 ^ step, 0.2) end

@@ -16,12 +16,11 @@ import (
 // Reference: each model with 142 writes, and with 1,000 the four that whole writers are held to.
 func TestLaneController(t *testing.T) {
 	t.Parallel()
-	// Beyond the slack with these seeds; held to what is reached here. Decision 52 tells why.
+	// Beyond the slack with these seeds; held to what is reached here. Decisions 52 and 54 tell why.
 	beyond := map[string]Cell{
-		"TB7b1":          {Slowdown: 2.56, Rejected: 1.13},
+		"TB7b1":          {Slowdown: 2.57, Rejected: 1.13},
 		"TB4b15+noise2%": {Slowdown: 1.67, Rejected: 2.73},
 		"FW60/10":        {Slowdown: 1.69, Rejected: 1.47},
-		"TB3b20+noise1%": {Slowdown: 1.20, Rejected: 2.57},
 	}
 	main := []string{"TB5b30", "TB8b8", "TB2b10", "SW240/60"}
 	for _, cell := range Reference() {
