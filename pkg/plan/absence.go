@@ -25,7 +25,7 @@ const (
 // absent decides about entries that the plan has no event for.
 func (d *differ) absent() {
 	known, missing := 0, []*calferryv1.Entry(nil)
-	withdrawn := setOf(d.plan.Withdrawn)
+	withdrawn := setOf(d.plan.deletes())
 	for _, key := range slices.Sorted(maps.Keys(d.view.Entries)) {
 		entry := d.view.Entries[key]
 		if entry.GetMasterKey() != "" {

@@ -127,17 +127,8 @@ func newMapper(s Settings) *mapper {
 	return m
 }
 
-// collect keeps one VEVENT, or passes over those that are answers to invitations.
+// collect keeps one VEVENT.
 func (m *mapper) collect(component *ical.Component) {
-	method := strings.ToUpper(component.Calendar.Value("METHOD"))
-	switch method {
-	case "REPLY", "COUNTER", "DECLINECOUNTER", "REFRESH":
-		m.messages++
-		m.note(Note{Kind: NoteSkipped, Code: "answer", Text: "the feed has answers to invitations (METHOD:" + method + "); they are no events and are passed over"})
-		return
-	case "CANCEL", "ADD":
-		m.messages++
-	}
 	src := &source{
 		component: component, uid: strings.Clone(strings.TrimSpace(unescape(component.Value("UID")))), modified: component.Value("LAST-MODIFIED"),
 		recurrenceID: component.First("RECURRENCE-ID"), order: len(m.sources),
@@ -145,7 +136,7 @@ func (m *mapper) collect(component *ical.Component) {
 	if text := component.Value("SEQUENCE"); digits(text) && len(text) < 10 {
 		src.sequence = number(text)
 	}
-	src.cancelled = method == "CANCEL" || strings.EqualFold(component.Value("STATUS"), "CANCELLED")
+	src.cancelled = strings.EqualFold(component.Value("STATUS"), "CANCELLED")
 	src.future = strings.EqualFold(src.recurrenceID.Param("RANGE"), "THISANDFUTURE")
 	m.sources = append(m.sources, src)
 	switch {
@@ -158,8 +149,27 @@ func (m *mapper) collect(component *ical.Component) {
 	}
 }
 
+// answers passes over what answers invitations, and cancels what messages cancel. A METHOD may stand behind its events.
+func (m *mapper) answers() {
+	m.sources = slices.DeleteFunc(m.sources, func(src *source) bool {
+		switch method := strings.ToUpper(src.component.Calendar.Value("METHOD")); method {
+		case "REPLY", "COUNTER", "DECLINECOUNTER", "REFRESH":
+			m.messages++
+			m.note(Note{Kind: NoteSkipped, Code: "answer", Text: "the feed has answers to invitations (METHOD:" + method + "); they are no events and are passed over"})
+			return true
+		case "CANCEL":
+			src.cancelled = true
+			m.messages++
+		case "ADD":
+			m.messages++
+		}
+		return false
+	})
+}
+
 // read takes over what is known once the feed is read.
 func (m *mapper) read(summary ical.Summary, calendar *ical.Calendar) {
+	m.answers()
 	m.zones = ical.NewZones(calendar.Value("X-WR-TIMEZONE"), m.calendarZone.String())
 	for _, definition := range m.definitions {
 		m.zones.Add(definition)

@@ -213,6 +213,12 @@ func TestDeletesNeedProof(t *testing.T) {
 		t.Parallel()
 		withdrawn := strings.ReplaceAll(days("u", 40), "SUMMARY", "STATUS:CANCELLED\nSUMMARY")
 		require.Equal(t, 40, diff(t, w, s, withdrawn).Deletes)
+		cut := desire(t, s, withdrawn)
+		cut.Action = plan.AdditiveOnly
+		require.Empty(t, ops(plan.Diff(cut, w.view(), s)), "the part that is missing may have them anew")
+		printed, err := cut.JSON()
+		require.NoError(t, err)
+		require.Contains(t, string(printed), `"deletes": []`)
 		d := diff(t, w, s, "+METHOD:CANCEL\n\nUID:u03\nDTSTART:20260304")
 		require.Equal(t, []string{"-u03"}, ops(d))
 		require.Empty(t, d.Held)

@@ -24,7 +24,7 @@ type feedJSON struct {
 	Complete    bool       `json:"complete"`
 	Reason      string     `json:"reason,omitempty"`
 	Detail      string     `json:"detail,omitempty"`
-	Deletes     []string   `json:"deletes,omitempty"`
+	Deletes     []string   `json:"deletes"`
 	Unreadable  []string   `json:"unreadable,omitempty"`
 	OutOfWindow []string   `json:"outOfWindow,omitempty"`
 	Name        string     `json:"name,omitempty"`
@@ -85,7 +85,7 @@ type noteJSON struct {
 func (p *Plan) JSON() ([]byte, error) {
 	out := planJSON{
 		Feed: feedJSON{
-			Action: p.Action, Complete: p.Complete, Reason: p.Reason, Detail: p.Detail, Deletes: p.Withdrawn, Unreadable: p.Unreadable,
+			Action: p.Action, Complete: p.Complete, Reason: p.Reason, Detail: p.Detail, Deletes: orEmpty(p.deletes()), Unreadable: p.Unreadable,
 			OutOfWindow: p.OutOfWindow, Name: p.Name, Method: p.Method, Read: p.Read, Skipped: p.Skipped,
 		},
 		Events: make([]eventJSON, 0, len(p.Events)), Warnings: p.Warnings(), Notes: make([]noteJSON, 0, len(p.Notes)),

@@ -63,6 +63,7 @@ func TestReadsWhatFeedsMean(t *testing.T) {
 		"exclusion in a Windows zone": {
 			feed: newYork + "EXDATE;TZID=Eastern Standard Time:20260317T090000", want: []string{nyShown + " EXDATE;TZID=America/New_York:20260317T090000"},
 		},
+		"semicolons between exclusions": {feed: newYork + "EXDATE:20260317T090000;20260318T130000Z", want: []string{nyShown + " EXDATE;TZID=America/New_York:20260317T090000,20260318T090000"}},
 		"exclusion that is a bare date": {feed: newYork + "EXDATE:20260317,20260318", want: []string{nyShown + " EXDATE;TZID=America/New_York:20260317T090000,20260318T090000"}},
 
 		// Zones.
@@ -92,6 +93,22 @@ func TestReadsWhatFeedsMean(t *testing.T) {
 				"1|20260405T130000Z 2026-04-05T15:00:00Z to 2026-04-05T16:00:00Z of 2026-04-05T13:00:00Z",
 			},
 			warn: "tzid-by-definition",
+		},
+		"series of a zone that the feed defines otherwise": {
+			feed: winterBerlin + "UID:1\nDTSTART;TZID=Europe/Berlin:20260713T090000\nDTEND;TZID=Europe/Berlin:20260713T100000\nRRULE:FREQ=DAILY;COUNT=3\n" +
+				"RDATE;VALUE=PERIOD;TZID=Europe/Berlin:20260720T090000/20260720T100000\n\n" +
+				"UID:1\nRECURRENCE-ID;TZID=Europe/Berlin:20260714T090000\nDTSTART;TZID=Europe/Berlin:20260714T110000\nDTEND;TZID=Europe/Berlin:20260714T120000",
+			want: []string{
+				"1 2026-07-13T09:00:00 Europe/Berlin to 2026-07-13T10:00:00 RRULE:FREQ=DAILY;COUNT=3 RDATE;TZID=Europe/Berlin:20260720T090000",
+				"1|20260714T070000Z 2026-07-14T11:00:00 Europe/Berlin to 2026-07-14T12:00:00 of 2026-07-14T09:00:00+02:00",
+			},
+			warn: "vtimezone-differs",
+		},
+		"only instance, in a zone that the feed defines otherwise": {
+			feed: winterBerlin + "UID:1\nDTSTART;TZID=Europe/Berlin:20260713T090000\n\n" +
+				"UID:1\nRECURRENCE-ID;TZID=Europe/Berlin:20260713T090000\nDTSTART;TZID=Europe/Berlin:20260713T110000\nDTEND;TZID=Europe/Berlin:20260713T120000",
+			want: []string{"1 2026-07-13T12:00:00 Europe/Berlin to 2026-07-13T13:00:00"},
+			warn: "vtimezone-differs",
 		},
 
 		// Days of Microsoft.
@@ -185,6 +202,17 @@ func TestReadsWhatFeedsMean(t *testing.T) {
 	}
 }
 
+const winterBerlin = `BEGIN:VTIMEZONE
+TZID:Europe/Berlin
+BEGIN:STANDARD
+DTSTART:19700101T000000
+TZOFFSETFROM:+0100
+TZOFFSETTO:+0100
+END:STANDARD
+END:VTIMEZONE
+
+`
+
 const southern = `BEGIN:VTIMEZONE
 TZID:South
 BEGIN:STANDARD
@@ -229,6 +257,7 @@ func TestReadsOddBodies(t *testing.T) {
 		"zones of their own":             {whole("X-WR-TIMEZONE:America/New_York\n"+one) + whole("X-WR-TIMEZONE:Asia/Tokyo\n"+two), []string{"1 2026-03-10T09:00:00 America/New_York to 2026-03-10T09:00:00", "2 2026-03-11T09:00:00 Asia/Tokyo to 2026-03-11T09:00:00"}, plan.Apply},
 		"the zone behind the events":     {whole(one + "X-WR-TIMEZONE:Asia/Tokyo\n"), []string{"1 2026-03-10T09:00:00 Asia/Tokyo to 2026-03-10T09:00:00"}, plan.Apply},
 		"a cancelling calendar behind":   {whole(one+two) + whole("METHOD:CANCEL\n"+strings.Replace(two, "UID", "SEQUENCE:1\nUID", 1)), []string{berlin}, plan.Apply},
+		"METHOD behind the events":       {whole(one) + whole(two+"METHOD:REPLY\n") + whole(one+"METHOD:cancel\n"), []string{}, plan.Apply},
 		"a cancelling calendar, as new":  {whole(two) + whole("METHOD:CANCEL\n"+two), []string{}, plan.Apply},
 		"folds in names and empty folds": {whole("BEGIN:VEVENT\nUID:1\nDTST\n ART:20260310T090000\n \nEND:VEVENT\n"), []string{berlin}, plan.Apply},
 	} {

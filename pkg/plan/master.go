@@ -15,7 +15,7 @@ func (m *mapper) masters(src *source, key string) []*master {
 		return nil
 	}
 	recurring := src.component.First("RRULE") != nil || src.component.First("RDATE") != nil
-	start, end, ok := m.times(src, recurring)
+	start, end, ok := m.times(src, m.reading(src, !recurring))
 	if !ok {
 		m.skip(src, "unreadable-start", "the event has no start that can be read")
 		return nil
@@ -31,18 +31,21 @@ func (m *mapper) masters(src *source, key string) []*master {
 	return m.recur(made)
 }
 
-// times are start and end of an event. The end is never before the start, and after it for whole days.
-func (m *mapper) times(src *source, recurring bool) (start, end moment, ok bool) {
+// times are start and end of an event whose start is read as how says. The end is never before the start, and after it
+// for whole days.
+func (m *mapper) times(src *source, how reading) (start, end moment, ok bool) {
 	c := src.component
 	property := c.First("DTSTART")
 	if property == nil && src.recurrenceID != nil {
 		property = src.recurrenceID
 	}
-	start, ok = m.moment(property, m.reading(src, !recurring))
+	start, ok = m.moment(property, how)
 	if !ok {
 		return start, end, false
 	}
-	until, given := m.moment(c.First("DTEND"), m.near(src, start, true))
+	ends := m.near(src, start, true)
+	ends.defined = how.defined
+	until, given := m.moment(c.First("DTEND"), ends)
 	if given && !until.inYears() && until.wall.Year() > maxYear {
 		last := time.Date(maxYear, 12, 31, 0, 0, 0, 0, time.UTC)
 		until = moment{allDay: until.allDay, wall: last, zone: time.UTC, at: last}

@@ -142,14 +142,17 @@ type reading struct {
 	// floating is the zone of times that name none, and nameless whether Google knows no name of it.
 	floating *time.Location
 	nameless bool
-	// single events follow the feed's own VTIMEZONE where it disagrees with the zone of that name; a
-	// series can only name a zone.
+	// single is set for times of one event, which in a gap are at the wall clock at which they happen; a series goes
+	// on at the one that is written.
 	single bool
+	// defined is set where the feed's own VTIMEZONE counts if it disagrees with the zone of its name. A series can
+	// only name a zone, and its ends and changed instances must not leave it.
+	defined bool
 }
 
 // reading is how the times of an event are read that lean on no other.
 func (m *mapper) reading(src *source, single bool) reading {
-	return reading{floating: m.floating(src), single: single}
+	return reading{floating: m.floating(src), single: single, defined: single}
 }
 
 // near is how times are read that lean on a start: without a zone of their own they are in the start's,
@@ -158,7 +161,7 @@ func (m *mapper) near(src *source, start moment, single bool) reading {
 	if start.allDay {
 		return m.reading(src, single)
 	}
-	return reading{floating: start.zone, nameless: start.nameless, single: single}
+	return reading{floating: start.zone, nameless: start.nameless, single: single, defined: single}
 }
 
 // moment reads a property's value.
@@ -225,7 +228,7 @@ func (m *mapper) zoned(property *ical.Property, id string, wall time.Time, how r
 	found := m.local(wall, zone.Location, how.single)
 	found.nameless = zone.Nameless
 	if at, differs := zone.Defined(wall, found.at); differs {
-		if how.single {
+		if how.defined {
 			found.at = at.In(zone.Location)
 			found.wall = wallOf(at, zone.Location)
 		}

@@ -121,7 +121,9 @@ func (m *mapper) replace(made *master, src *source) {
 // instanceTimes are start and end of a changed instance. One that says nothing of its times keeps those that its
 // series has at the wall clock.
 func (m *mapper) instanceTimes(made *master, wall time.Time, src *source) (start, end moment, ok bool) {
-	start, end, ok = m.times(src, false)
+	how := m.reading(src, true)
+	how.defined = made.series == nil
+	start, end, ok = m.times(src, how)
 	c := src.component
 	if !ok || c.First("DTSTART") != nil || c.First("DTEND") != nil || c.First("DURATION") != nil {
 		return start, end, ok
@@ -227,7 +229,7 @@ func (m *mapper) alone(src *source, instance string, stale bool) {
 	if !m.filter.keeps(src) {
 		return
 	}
-	start, end, ok := m.times(src, false)
+	start, end, ok := m.times(src, m.reading(src, true))
 	if !ok || !start.inYears() {
 		m.skip(src, "unreadable-start", "the event has no start that can be read")
 		return

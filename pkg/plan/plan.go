@@ -11,7 +11,7 @@ import (
 
 // MappingVersion is raised whenever the same feed maps to other bodies than before. The ledger's head
 // carries it, so that an older fetcher does not write the world back.
-const MappingVersion uint32 = 4
+const MappingVersion uint32 = 5
 
 // Settings shape a plan.
 type Settings struct {
@@ -90,7 +90,8 @@ type Plan struct {
 	// Reason says why Action is not Apply; Detail says it to a person.
 	Reason, Detail string
 	Events         []event.Desired
-	// Withdrawn are keys that the feed itself declares cancelled: proof enough to delete them.
+	// Withdrawn are keys that the feed itself declares cancelled: proof enough to delete them, unless Action is
+	// AdditiveOnly.
 	Withdrawn []string
 	// Unreadable are UIDs whose events could not be planned; their known copies are kept.
 	Unreadable []string

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -185,7 +186,7 @@ func (m *mapper) exclude(made *master, c *ical.Component) {
 		if property.Name != "EXDATE" {
 			continue
 		}
-		for item := range strings.SplitSeq(property.Value, ",") {
+		for item := range eachDate(property) {
 			walls = append(walls, m.wallsOf(made, property, item)...)
 		}
 	}
@@ -200,6 +201,11 @@ func (m *mapper) exclude(made *master, c *ical.Component) {
 		}
 	}
 	s.sort()
+}
+
+// eachDate goes through the values of an EXDATE or RDATE. vCalendar 1.0 has semicolons between them.
+func eachDate(property *ical.Property) iter.Seq[string] {
+	return strings.FieldsFuncSeq(property.Value, func(r rune) bool { return r == ',' || r == ';' })
 }
 
 // wallsOf are the instances of a series that a date or time names: one, or for a date in a series with
@@ -239,7 +245,7 @@ func (m *mapper) additions(made *master, base *series) (walls []time.Time, singl
 		if property.Name != "RDATE" {
 			continue
 		}
-		for item := range strings.SplitSeq(property.Value, ",") {
+		for item := range eachDate(property) {
 			from, to, period := strings.Cut(item, "/")
 			at, ok := m.momentOf(property, from, m.near(made.src, made.start, false))
 			if !ok || !at.inYears() {
@@ -273,11 +279,12 @@ func (m *mapper) additions(made *master, base *series) (walls []time.Time, singl
 func (m *mapper) period(made *master, property *ical.Property, base *series, wall time.Time, to string) *master {
 	start := m.local(wall, base.zone, true)
 	start.nameless = made.start.nameless
-	end := start
+	end, ends := start, m.near(made.src, made.start, true)
+	ends.defined = false
 	if lasts, ok := parseLength(to); ok {
 		end.at = start.at.Add(lasts.total())
 		end.wall = wallOf(end.at, end.zone)
-	} else if until, ok := m.momentOf(property, to, m.near(made.src, made.start, true)); ok && !until.allDay {
+	} else if until, ok := m.momentOf(property, to, ends); ok && !until.allDay {
 		end = until
 	}
 	end = m.lengthen(start, end)

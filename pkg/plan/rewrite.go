@@ -57,7 +57,7 @@ func (r *rule) yearDayToMonth() {
 	r.byYearDay, r.byMonth, r.byMonthDay = nil, []int{month}, days
 }
 
-// oneEnd keeps the earlier of COUNT and UNTIL: the standard forbids both.
+// oneEnd keeps the earlier of COUNT and UNTIL, and of equal ones UNTIL: the standard forbids both.
 func (m *mapper) oneEnd(r *rule, base *series) *rule {
 	made := *r
 	if made.count == 0 || made.until.IsZero() {
@@ -68,17 +68,17 @@ func (m *mapper) oneEnd(r *rule, base *series) *rule {
 		made.count = 0
 		return &made
 	}
-	bounded := *base
-	bounded.rdates, bounded.rule = nil, &made
+	endless, bounded := made, *base
+	endless.count = 0
+	bounded.rdates, bounded.rule = nil, &endless
 	seen := 0
 	for range bounded.ruled(base.start, m.left) {
-		seen++
+		if seen++; seen > made.count {
+			made.until = time.Time{}
+			return &made
+		}
 	}
-	if seen < made.count {
-		made.count = 0
-	} else {
-		made.until = time.Time{}
-	}
+	made.count = 0
 	return &made
 }
 

@@ -24,7 +24,7 @@ func (m *mapper) split(all []*master, src *source) []*master {
 	if src.cancelled || !m.filter.keeps(src) {
 		return m.truncated(all, made, at)
 	}
-	start, end, ok := m.times(src, true)
+	start, end, ok := m.times(src, m.reading(src, false))
 	if !ok || !start.inYears() {
 		m.skip(src, "unreadable-start", "the changed instances have no start that can be read")
 		return all

@@ -6,10 +6,19 @@ import (
 	"github.com/calferry/calferry/pkg/event"
 )
 
+// deletes are the keys that are deleted because the feed declares them cancelled. In a body that is cut, what is missing
+// may have them anew.
+func (p *Plan) deletes() []string {
+	if p.Action == AdditiveOnly {
+		return nil
+	}
+	return p.Withdrawn
+}
+
 // withdrawnInstances deletes single instances that the feed cancels without showing their series, as a
 // message of METHOD:CANCEL does: the series is known from the ledger alone, so it cannot get an EXDATE.
 func (d *differ) withdrawnInstances() {
-	for _, key := range d.plan.Withdrawn {
+	for _, key := range d.plan.deletes() {
 		master, instance, ok := event.SplitKey(key)
 		series := d.view.Entries[master]
 		if !ok || series == nil || series.GetMasterKey() != "" || !removable(series) || d.series[master] != nil || d.deleted[master] {
