@@ -25,6 +25,20 @@ func InstantOf(wall time.Time, zone *time.Location) time.Time {
 	return early.In(zone)
 }
 
+// Skipped is the wall clock (written as UTC) that the zone's clocks skip and that InstantOf reads as at; ok is false when
+// there is none.
+func Skipped(at time.Time, zone *time.Location) (wall time.Time, ok bool) {
+	switched, _ := at.In(zone).ZoneBounds()
+	if switched.IsZero() {
+		return time.Time{}, false
+	}
+	before := offsetAt(switched.Add(-time.Second), zone)
+	if wall = at.UTC().Add(before); at.Sub(switched) >= offsetAt(at, zone)-before {
+		return time.Time{}, false
+	}
+	return wall, true
+}
+
 func offsetAt(at time.Time, zone *time.Location) time.Duration {
 	_, seconds := at.In(zone).Zone()
 	return time.Duration(seconds) * time.Second

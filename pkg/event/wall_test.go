@@ -20,6 +20,11 @@ func TestInstantOfWall(t *testing.T) {
 		zone := drawZone(t)
 		wall := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(rapid.IntRange(0, 4*24*365).Draw(t, "quarter")) * 15 * time.Minute)
 		at := event.InstantOf(wall, zone)
+		skipped, gap := event.Skipped(at, zone)
+		if gap {
+			require.True(t, event.InstantOf(skipped, zone).Equal(at))
+			require.False(t, skipped.Equal(wallOf(at)))
+		}
 		if wallOf(at).Equal(wall) {
 			for _, earlier := range []time.Duration{30 * time.Minute, time.Hour} {
 				require.False(t, wallOf(at.Add(-earlier)).Equal(wall), "%s is not the first %s", at, wall)
@@ -28,6 +33,8 @@ func TestInstantOfWall(t *testing.T) {
 		}
 		_, before := wall.Add(-24 * time.Hour).In(zone).Zone()
 		require.Equal(t, time.Duration(before)*time.Second, wall.Sub(at.UTC()), "%s in the gap", wall)
+		require.True(t, gap)
+		require.Equal(t, wall, skipped)
 	})
 }
 

@@ -230,6 +230,8 @@ func (z *Zones) text(name string) *time.Location {
 	if !ok || !strings.HasPrefix(name, "(") || rest == "" {
 		return nil
 	}
+	// Exchange once had slashes.
+	rest = strings.ReplaceAll(rest, " / ", ", ")
 	if location := z.windows(windowsTexts[rest]); location != nil {
 		return location
 	}

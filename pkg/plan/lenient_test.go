@@ -143,6 +143,27 @@ func TestReadsWhatFeedsMean(t *testing.T) {
 		"nothing left but a change": {feed: "UID:1\nDTSTART:20260316\nRRULE:FREQ=DAILY;COUNT=2\nEXDATE:20260316,20260317\n\nUID:1\nRECURRENCE-ID:20260317\nDTSTART:20260318", want: []string{"1 2026-03-16 to 2026-03-17 RRULE:FREQ=DAILY;COUNT=2 EXDATE;VALUE=DATE:20260316", "1|20260317 2026-03-18 to 2026-03-19 of 2026-03-17"}},
 		"exclusions count":          {feed: "UID:1\nDTSTART:20260316T090000Z\nRRULE:FREQ=WEEKLY;COUNT=4;BYDAY=MO,WE\nEXDATE:20260318T090000Z", want: []string{"1 2026-03-16T09:00:00Z to 2026-03-16T09:00:00Z RRULE:FREQ=WEEKLY;COUNT=4;BYDAY=MO,WE EXDATE:20260318T090000Z"}},
 
+		// Clock times that a change to summer time skips.
+		"exclusion of a skipped clock time by its moment": {
+			feed: "UID:1\nDTSTART;TZID=Europe/Berlin:20260328T023000\nRRULE:FREQ=DAILY;COUNT=3\nEXDATE:20260329T013000Z",
+			want: []string{"1 2026-03-28T02:30:00 Europe/Berlin to 2026-03-28T02:30:00 RRULE:FREQ=DAILY;COUNT=3 EXDATE;TZID=Europe/Berlin:20260329T023000"},
+		},
+		"exclusion of a skipped clock time by the one that is shown": {
+			feed: "UID:1\nDTSTART;TZID=Europe/Berlin:20260328T023000\nRRULE:FREQ=DAILY;COUNT=3\nEXDATE;TZID=Europe/Berlin:20260329T033000",
+			want: []string{"1 2026-03-28T02:30:00 Europe/Berlin to 2026-03-28T02:30:00 RRULE:FREQ=DAILY;COUNT=3 EXDATE;TZID=Europe/Berlin:20260329T023000"},
+		},
+		"exclusion of the clock time that is shown for a skipped one": {
+			feed: "UID:1\nDTSTART;TZID=Europe/Berlin:20260328T033000\nRRULE:FREQ=DAILY;COUNT=3\nEXDATE:20260329T013000Z",
+			want: []string{"1 2026-03-28T03:30:00 Europe/Berlin to 2026-03-28T03:30:00 RRULE:FREQ=DAILY;COUNT=3 EXDATE;TZID=Europe/Berlin:20260329T033000"},
+		},
+		"change of a skipped clock time by its moment": {
+			feed: "UID:1\nDTSTART;TZID=Europe/Berlin:20260328T023000\nRDATE;TZID=Europe/Berlin:20260329T023000\n\nUID:1\nRECURRENCE-ID:20260329T013000Z\nDTSTART:20260329T100000Z",
+			want: []string{
+				"1 2026-03-28T02:30:00 Europe/Berlin to 2026-03-28T02:30:00 RDATE;TZID=Europe/Berlin:20260329T023000",
+				"1|20260329T013000Z 2026-03-29T10:00:00Z to 2026-03-29T10:00:00Z of 2026-03-29T03:30:00+02:00",
+			},
+		},
+
 		// Changed instances.
 		"change of an event's only instance": {
 			feed: "UID:1\nDTSTART;TZID=Europe/Berlin:20260316T090000\n\nUID:1\nRECURRENCE-ID:20260316T080000Z\nDTSTART:20260316T110000Z",

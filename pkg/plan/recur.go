@@ -220,10 +220,10 @@ func (m *mapper) wallsOf(made *master, property *ical.Property, item string) []t
 		stamp, _ := parseStamp(item)
 		return []time.Time{m.dayOfStamp(stamp)}
 	case !at.allDay:
-		if at.zone == s.zone {
+		if at.zone == s.zone && !at.wall.Equal(wallOf(at.at, s.zone)) {
 			return []time.Time{at.wall}
 		}
-		return []time.Time{wallOf(at.at, s.zone)}
+		return []time.Time{s.wall(at.at)}
 	}
 	var walls []time.Time
 	for wall := range s.instances(at.wall, m.left) {

@@ -133,10 +133,17 @@ func (s *series) instant(wall time.Time) time.Time {
 	return event.InstantOf(wall, s.zone)
 }
 
-// wall is the wall clock of a moment in the series' zone.
+// wall is the wall clock of a moment in the series' zone: the one at which the series has an instance, if clocks skip that
+// and show another.
 func (s *series) wall(at time.Time) time.Time {
 	if s.allDay {
 		return at
+	}
+	if skipped, ok := event.Skipped(at, s.zone); ok {
+		_, listed := slices.BinarySearchFunc(s.rdates, skipped, time.Time.Compare)
+		if listed || skipped.Sub(skipped.Truncate(day)) == s.start.Sub(s.start.Truncate(day)) {
+			return skipped
+		}
 	}
 	return wallOf(at, s.zone)
 }

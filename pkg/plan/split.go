@@ -133,7 +133,7 @@ func (m *mapper) rest(s *series, at time.Time, start moment) *series {
 	if !r.until.IsZero() {
 		r.until = later.instant(s.wall(r.until).Add(shift))
 	}
-	if days := int(start.wall.Truncate(day).Sub(at.Truncate(day)) / day); days != 0 && !r.moveDays(days) {
+	if days := int(start.wall.Truncate(day).Sub(at.Truncate(day)) / day); days != 0 && !(r.keepsDistance(at, start.wall) && r.moveDays(days)) {
 		// The rule names days that the new start is not on: write the dates out.
 		whole := *s
 		if listed, ok := expansionOf([]*series{&whole}, s, m.settings, m.left); ok {
@@ -151,6 +151,22 @@ func (m *mapper) rest(s *series, at time.Time, start moment) *series {
 	}
 	later.rule = &r
 	return later
+}
+
+// keepsDistance tells whether the days of a rule stay as far from each other when they are moved from one date to another:
+// not over the end of a month, or of February, nor onto or off a day that not all of them have.
+func (r *rule) keepsDistance(from, to time.Time) bool {
+	leapDay := func(at time.Time) bool { return at.Month() == time.February && at.Day() == 29 }
+	// Of a year that begins in March, a leap day is the last.
+	year := func(at time.Time) int { return at.AddDate(0, -2, 0).Year() }
+	switch r.freq {
+	case "MONTHLY":
+		return max(from.Day(), to.Day()) <= 28 && from.Month() == to.Month() && from.Year() == to.Year()
+	case "YEARLY":
+		return year(from) == year(to) && !leapDay(from) && !leapDay(to)
+	default:
+		return true
+	}
 }
 
 // moveDays moves the days that a rule names. False: that is not the same on all of them.
