@@ -45,6 +45,14 @@ func TestReadsWhatFeedsMean(t *testing.T) {
 			want: []string{"1 2026-03-10T09:00:00 America/New_York to 2026-03-10T10:00:00"},
 		},
 		"end without a zone, start in UTC": {feed: "UID:1\nDTSTART:20260310T090000Z\nDTEND:20260310T100000", want: []string{"1 2026-03-10T09:00:00Z to 2026-03-10T10:00:00Z"}},
+		"series that ends in UTC": {
+			feed: "UID:1\nDTSTART;TZID=America/New_York:20260310T090000\nDTEND:20260310T140000Z\nRRULE:FREQ=DAILY",
+			want: []string{"1 2026-03-10T09:00:00 America/New_York to 2026-03-10T10:00:00 RRULE:FREQ=DAILY"},
+		},
+		"series that starts in UTC": {
+			feed: "UID:1\nDTSTART:20260310T130000Z\nDTEND;TZID=America/New_York:20260310T100000\nRRULE:FREQ=DAILY",
+			want: []string{"1 2026-03-10T13:00:00Z to 2026-03-10T14:00:00Z RRULE:FREQ=DAILY"},
+		},
 		"start without a zone": {
 			feed: "UID:1\nDTSTART:20260310T090000\nDTEND;TZID=America/New_York:20260310T100000",
 			want: []string{"1 2026-03-10T09:00:00 Europe/Berlin to 2026-03-10T10:00:00 America/New_York"},

@@ -84,6 +84,10 @@ func (m *mapper) times(src *source, how reading) (start, end moment, ok bool) {
 			m.warn(src, "end-before-start", "the event ends before it starts; it is taken to end at its start")
 		}
 	}
+	if !how.single && (start.zone == time.UTC) != (end.zone == time.UTC) {
+		// UTC stands for a moment: at the clock time of one zone and of UTC, instances would not last as long all year.
+		end.zone, end.nameless, end.wall = start.zone, start.nameless, wallOf(end.at, start.zone)
+	}
 	return start, m.lengthen(start, end), true
 }
 
