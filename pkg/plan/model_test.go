@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
@@ -117,6 +118,10 @@ func (w *world) move(c *calferryv1.Change) {
 		case c.GetOp() == calferryv1.Op_OP_DELETE:
 			aside := proto.CloneOf(e)
 			aside.Key, aside.IdKey = c.GetKey(), c.GetIdKey()
+			if w.intents[key] != nil { // whatever the entry says, the event may be there
+				aside.State, aside.ContentHash, aside.ScheduleHash = calferryv1.EntryState_ENTRY_STATE_LIVE, nil, nil
+			}
+			delete(w.entries, key)
 			w.entries[c.GetKey()] = aside
 			return
 		default:
@@ -157,9 +162,11 @@ func (w *world) send(c *calferryv1.Change, e *calferryv1.Entry) {
 		} else if id = w.turn[c.GetMasterKey()].GetIdKey(); id == "" {
 			id = c.GetMasterKey()
 		}
-		if series := w.google[id]; series != nil {
-			series.instances[c.GetInstance()] = body
+		series := w.google[id]
+		if series == nil || !planned(&series.body, c.GetInstance()) {
+			return
 		}
+		series.instances[c.GetInstance()] = body
 		return
 	}
 	id := w.id(c, e)
@@ -173,6 +180,27 @@ func (w *world) send(c *calferryv1.Change, e *calferryv1.Entry) {
 		w.google[id] = known
 	}
 	known.body = *body
+}
+
+// planned reports whether Google can have an instance of a series: one with times is on one of its days, as far as it counts
+// or lists them.
+func planned(b *event.Body, name string) bool {
+	at, allDay, err := event.ParseInstance(name)
+	if err != nil || !b.Recurring() {
+		return false
+	}
+	start, _ := b.Start.Instant()
+	if allDay || at.Equal(start) {
+		return true
+	}
+	day := int(at.Sub(start).Round(24*time.Hour).Hours()) / 24
+	return slices.ContainsFunc(b.Recurrence, func(line string) bool {
+		count := 0
+		if _, err := fmt.Sscanf(line, "RRULE:FREQ=DAILY;COUNT=%d", &count); err == nil {
+			return day < count
+		}
+		return strings.HasPrefix(line, "RRULE") || strings.HasPrefix(line, "RDATE") && strings.Contains(line, at.In(start.Location()).Format("20060102T150405"))
+	})
 }
 
 func (w *world) record(c *calferryv1.Change, e *calferryv1.Entry, inherited bool) {

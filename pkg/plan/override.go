@@ -16,7 +16,7 @@ func (d *differ) override(desired *event.Desired) {
 		d.delta.Unchanged++
 		return
 	}
-	if d.stoodInFor(desired, master) {
+	if d.heldByLone(desired) || d.heldByOwn(desired, master) {
 		return
 	}
 	entry := d.takeOverride(master, desired)

@@ -60,51 +60,70 @@ func (d *differ) instanceOf(override string) (master *masterState, instance stri
 	return d.series[key], instance
 }
 
-// standsIn reports whether a desired event is left as it is because of the override that it stands in for: the user
+// standsIn reports whether a desired event is left as it is because of another form of the same changed instance: the user
 // deleted that one, or its series, or it is still in Google and stays there for now.
 func (d *differ) standsIn(desired *event.Desired) bool {
-	override, ok := overrideOf(desired.Key)
-	if !ok || d.view.Intents[desired.Key] != nil {
+	override, own := overrideOf(desired.Key)
+	if !own {
+		// A cut feed may lack the series that this is an instance of.
+		former := d.view.Entries[desired.Key]
+		return former.GetMasterKey() != "" && d.plan.Action == AdditiveOnly && (removable(former) || d.userDeleted(former))
+	}
+	if d.view.Intents[desired.Key] != nil || d.taken[desired.Key] != nil {
 		return false
 	}
 	if entry := d.view.Entries[desired.Key]; entry != nil && removable(entry) {
 		return false
 	}
+	series, _, _ := event.SplitKey(override)
 	former := d.view.Entries[override]
-	master, _, _ := event.SplitKey(override)
+	return d.userDeleted(d.view.Entries[series]) || d.userDeleted(former) ||
+		former != nil && removable(former) && d.plan.Action == AdditiveOnly
+}
+
+// userDeleted reports whether the user deleted the event of an entry, and the options respect that.
+func (d *differ) userDeleted(entry *calferryv1.Entry) bool {
+	return entry.GetState() == calferryv1.EntryState_ENTRY_STATE_USER_DELETED && !d.options.GetFeedWins()
+}
+
+// heldByOwn decides about an override by the event that stood in for it. It reports whether the override is decided.
+func (d *differ) heldByOwn(desired *event.Desired, master *masterState) bool {
+	own, unknown := d.view.Entries[ownKey(desired.Key)], d.view.Intents[desired.Key] != nil
 	switch {
-	case d.view.Entries[master].GetState() == calferryv1.EntryState_ENTRY_STATE_USER_DELETED && !d.options.GetFeedWins():
-		return true
-	case former.GetMasterKey() == "":
+	case own == nil:
 		return false
-	case former.GetState() == calferryv1.EntryState_ENTRY_STATE_USER_DELETED:
-		return !d.options.GetFeedWins()
+	case d.userDeleted(own):
+		known := d.entry(desired)
+		gone := known != nil && !removable(known) && !master.reset && !unknown
+		if gone || d.plan.Action == AdditiveOnly {
+			d.delta.Unchanged++
+			return true
+		}
+		// The user deleted this meeting: it must not come back at its first time either.
+		d.remove(desired.Key, known, desired.MasterKey, desired.Instance)
+		return true
+	case d.plan.Action == AdditiveOnly && removable(own) && !unknown:
+		d.delta.Unchanged++
+		return true
 	default:
-		return d.plan.Action == AdditiveOnly && removable(former)
+		return false
 	}
 }
 
-// stoodInFor decides about an override by the events that stood in for it: the one under the key for that, and the one
-// under its own key, which the instance had as an event without its series. Done: the override is decided.
-func (d *differ) stoodInFor(desired *event.Desired, master *masterState) (done bool) {
-	known := d.view.Entries[desired.Key]
-	for _, former := range []*calferryv1.Entry{d.view.Entries[ownKey(desired.Key)], known} {
-		switch {
-		case former == nil || former.GetMasterKey() != "" || d.view.Intents[desired.Key] != nil && former != known:
-		case former.GetState() == calferryv1.EntryState_ENTRY_STATE_USER_DELETED && !d.options.GetFeedWins():
-			if former == known || d.plan.Action == AdditiveOnly || known != nil && !removable(known) && !master.reset {
-				d.delta.Unchanged++
-				return true
-			}
-			// The user deleted this meeting: it must not come back at its first time either.
-			d.remove(desired.Key, d.entry(desired), desired.MasterKey, desired.Instance)
-			return true
-		case d.plan.Action == AdditiveOnly && removable(former):
-			d.delta.Unchanged++
-			return true
-		case former == known && removable(former):
-			d.setAside(former)
-		}
+// heldByLone decides about an override by the event that has its key: the instance had it before its series was there. It
+// reports whether the override is decided; if not, that event is out of its way.
+func (d *differ) heldByLone(desired *event.Desired) bool {
+	lone := d.view.Entries[desired.Key]
+	if lone == nil || lone.GetMasterKey() != "" {
+		return false
+	}
+	shown := removable(lone) || d.view.Intents[desired.Key] != nil
+	if d.userDeleted(lone) || shown && d.plan.Action == AdditiveOnly {
+		d.delta.Unchanged++
+		return true
+	}
+	if shown {
+		d.setAside(lone)
 	}
 	return false
 }

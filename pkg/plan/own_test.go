@@ -203,6 +203,49 @@ func TestLostWritesWhileTheDatesMove(t *testing.T) {
 	}
 }
 
+// What the user deleted does not come back when the write that takes it out of its series is lost.
+func TestALostDeleteBringsNothingBack(t *testing.T) {
+	t.Parallel()
+	const override, own = "1|20270501T070000Z", "1|20270501T070000Z|own"
+	s := settings()
+	s.Since = time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
+	for _, how := range []outcome{lost, never} {
+		s.Now = s.Since
+		w := known(t, s, thrice+earlier)
+		w.entries[own].State = calferryv1.EntryState_ENTRY_STATE_USER_DELETED
+		delete(w.google, own)
+		s.Now = time.Date(2027, 4, 20, 0, 0, 0, 0, time.UTC)
+		first := true
+		w.apply(diff(t, w, s, thrice+earlier).Changes, func() outcome {
+			if first {
+				first = false
+				return done
+			}
+			return how
+		})
+		require.NotEmpty(t, w.intents)
+		again := diff(t, w, s, thrice+earlier)
+		require.Equal(t, []string{"-" + override}, ops(again))
+		w.apply(again.Changes, func() outcome { return done })
+		require.Empty(t, w.intents)
+		require.Empty(t, diff(t, w, s, thrice+earlier).Changes)
+	}
+}
+
+// A feed that was cut off before its series does not make an event of an instance that Google shows as one of that series.
+func TestACutFeedLacksTheSeriesOfAnInstance(t *testing.T) {
+	t.Parallel()
+	const series, instance = "UID:1\nDTSTART:20260310T090000Z\nSUMMARY:s\nRRULE:FREQ=DAILY;COUNT=5", "\n\nUID:1\nRECURRENCE-ID:20260311T090000Z\nDTSTART:20260320T090000Z\nSUMMARY:x\n"
+	s := settings()
+	w := known(t, s, series+instance)
+	cut, err := plan.Desired(strings.NewReader(strings.TrimSuffix(calendar(instance+"\n\nUID:2\nDTSTART:20260401"), "END:VCALENDAR\n")), s)
+	require.NoError(t, err)
+	require.Equal(t, []string{"+2"}, ops(plan.Diff(cut, w.view(), s)))
+	w.entries["1|20260311T090000Z"].State = calferryv1.EntryState_ENTRY_STATE_USER_DELETED
+	require.Equal(t, []string{"+2"}, ops(plan.Diff(cut, w.view(), s)))
+	require.Contains(t, ops(diff(t, w, s, instance)), "+1|20260311T090000Z", "a whole one does")
+}
+
 // The same holds for the dates of a rule that Google refused.
 func TestInstancesThatTheDatesOfARefusedRuleLack(t *testing.T) {
 	t.Parallel()

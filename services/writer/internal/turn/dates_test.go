@@ -1,6 +1,7 @@
 package turn_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -197,5 +198,44 @@ func TestASeriesAppearsAroundItsInstance(t *testing.T) {
 			}
 			require.Equal(t, "moved", s.sim.Event(calendar, s.instanceID(2)).Summary)
 		})
+	}
+}
+
+// A series that is gone again before the turn that died around its instance is made good: the instance is there once.
+func TestASeriesComesAndGoesAroundItsInstance(t *testing.T) {
+	t.Parallel()
+	for step, times := range map[turn.Step]int{turn.StepIntents: 1, turn.StepAnswer: 3, turn.StepSave: 2, turn.StepClear: 1} {
+		for n := range times {
+			t.Run(fmt.Sprintf("crash at %s %d", step, n+1), func(t *testing.T) {
+				t.Parallel()
+				s := newSeries(t)
+				s.over[2] = "moved"
+				alone := func() {
+					s.put("master")
+					d := s.feed[s.overrideKey(2)]
+					d.MasterKey, d.Instance = "", ""
+					s.feed[d.Key] = d
+					delete(s.feed, s.key)
+				}
+				alone()
+				s.settle()
+				s.put("master")
+				dying := s.world.start(s.sync()).until(step)
+				for range n {
+					dying.until(step)
+				}
+				dying.crash()
+				s.loseLease()
+				alone()
+				s.settle()
+				shown := 0
+				for _, e := range s.sim.Events(calendar) {
+					if e.Summary == "moved" && e.Status != "cancelled" {
+						shown++
+					}
+				}
+				require.Equal(t, 1, shown)
+			})
+		}
 	}
 }

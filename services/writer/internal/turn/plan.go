@@ -153,8 +153,11 @@ func (t *turn) rekey() error {
 	return nil
 }
 
-// setAside copies the entries of events that are deleted because their key is another event's now (see plan.Delta).
-// Nothing but its entry tells that the event is there, so the copies are stored before the old key is written.
+// setAside moves the entries of events that are deleted because their key is another event's now (see plan.Delta). An entry
+// that stayed under the old key would still claim the event once that is gone.
+//
+// Nothing but its entry tells that the event is there. So the copies are stored first, and both before the old key is
+// written.
 func (t *turn) setAside() error {
 	wanted := map[string]*calferryv1.Change{}
 	for _, c := range t.cs.GetChanges() {
@@ -165,19 +168,29 @@ func (t *turn) setAside() error {
 	if len(wanted) == 0 {
 		return nil
 	}
-	var copies []*calferryv1.Entry
+	var old, copies []*calferryv1.Entry
 	for e := range t.pages.All() {
-		if c := wanted[idKey(e)]; c != nil && e.GetMasterKey() == "" {
-			aside := proto.CloneOf(e)
-			aside.Key, aside.IdKey, aside.KeyHash, aside.MasterKeyHash = c.GetKey(), c.GetIdKey(), nil, nil
-			copies = append(copies, aside)
+		c := wanted[idKey(e)]
+		if c == nil || e.GetMasterKey() != "" {
+			continue
 		}
+		aside := proto.CloneOf(e)
+		if t.head.Intent(e.GetKey()) != nil {
+			aside = unknown(e) // a lost write may have brought back what the entry says is deleted
+		}
+		aside.Key, aside.IdKey, aside.KeyHash, aside.MasterKeyHash = c.GetKey(), c.GetIdKey(), nil, nil
+		old, copies = append(old, e), append(copies, aside)
 	}
 	for _, e := range copies {
 		t.pages.Put(e)
 	}
-	if len(copies) == 0 {
-		return nil
+	if t.head.GetPages() > 1 {
+		if err := t.storePages(); err != nil || t.final.set() {
+			return err
+		}
+	}
+	for _, e := range old {
+		t.pages.Remove(e.GetKey())
 	}
 	return t.storePages()
 }
