@@ -14,6 +14,8 @@ import (
 // MaxLine is the longest unfolded line that is kept, in bytes; of longer ones the beginning is read.
 const MaxLine = 4 << 20
 
+var byteOrderMark = []byte("\ufeff")
+
 // lines turns bytes into unfolded lines of UTF-8 text.
 type lines struct {
 	source io.Reader
@@ -39,8 +41,8 @@ func newLines(source io.Reader) *lines {
 	l.fill(4)
 	head := l.buffer[:l.end]
 	switch {
-	case bytes.HasPrefix(head, []byte{0xEF, 0xBB, 0xBF}):
-		l.start = 3
+	case bytes.HasPrefix(head, byteOrderMark):
+		l.start = len(byteOrderMark)
 	case bytes.HasPrefix(head, []byte{0xFF, 0xFE}), bytes.HasPrefix(head, []byte{'B', 0}):
 		l.recode(unicode.LittleEndian)
 	case bytes.HasPrefix(head, []byte{0xFE, 0xFF}), bytes.HasPrefix(head, []byte{0, 'B'}):

@@ -117,6 +117,10 @@ func (r *Reader) finish() {
 }
 
 func (r *Reader) handle(line []byte) {
+	if bytes.HasPrefix(line, byteOrderMark) {
+		// Bodies that are put together from several have them within, and programs that write blank lines first.
+		line = bytes.TrimLeft(line, "\ufeff")
+	}
 	if r.summary.Calendars == 0 {
 		r.search(line)
 		if r.done {

@@ -283,6 +283,8 @@ func TestReadsOddBodies(t *testing.T) {
 		"carriage returns alone":         {strings.ReplaceAll(whole(one), "\n", "\r"), []string{berlin}, plan.Apply},
 		"an empty calendar before":       {whole("") + whole(one), []string{berlin}, plan.Apply},
 		"a second calendar, cut":         {whole(one) + open(two) + "BEGIN:VEVENT\nUID:3\nDTST", []string{berlin, second}, plan.AdditiveOnly},
+		"marks within the body":          {"\n\ufeff" + whole(one) + "\ufeff\ufeff" + whole(two), []string{berlin, second}, plan.Apply},
+		"a marked calendar, cut":         {whole(one) + "\ufeff" + open(two), []string{berlin, second}, plan.AdditiveOnly},
 		"zones of their own":             {whole("X-WR-TIMEZONE:America/New_York\n"+one) + whole("X-WR-TIMEZONE:Asia/Tokyo\n"+two), []string{"1 2026-03-10T09:00:00 America/New_York to 2026-03-10T09:00:00", "2 2026-03-11T09:00:00 Asia/Tokyo to 2026-03-11T09:00:00"}, plan.Apply},
 		"the zone behind the events":     {whole(one + "X-WR-TIMEZONE:Asia/Tokyo\n"), []string{"1 2026-03-10T09:00:00 Asia/Tokyo to 2026-03-10T09:00:00"}, plan.Apply},
 		"a cancelling calendar behind":   {whole(one+two) + whole("METHOD:CANCEL\n"+strings.Replace(two, "UID", "SEQUENCE:1\nUID", 1)), []string{berlin}, plan.Apply},
