@@ -133,6 +133,9 @@ func (m *mapper) collect(component *ical.Component) {
 		component: component, uid: strings.Clone(strings.TrimSpace(unescape(component.Value("UID")))), modified: component.Value("LAST-MODIFIED"),
 		recurrenceID: component.First("RECURRENCE-ID"), order: len(m.sources),
 	}
+	if component.Value("RECURRENCE-ID") == "" {
+		src.recurrenceID = nil
+	}
 	if text := component.Value("SEQUENCE"); digits(text) && len(text) < 10 {
 		src.sequence = number(text)
 	}

@@ -182,6 +182,7 @@ func TestReadsWhatFeedsMean(t *testing.T) {
 			feed: newYork + "\n\nUID:1\nRECURRENCE-ID;TZID=America/New_York:20260317T090000\nSUMMARY:renamed",
 			want: []string{nyShown, "1|20260317T130000Z 2026-03-17T09:00:00 America/New_York to 2026-03-17T10:00:00 of 2026-03-17T09:00:00-04:00"},
 		},
+		"names no instance": {feed: "UID:1\nDTSTART:20260316\nRECURRENCE-ID:", want: []string{"1 2026-03-16 to 2026-03-17"}},
 		"change without days": {
 			feed: "UID:1\nDTSTART:20260316\nDTEND:20260318\nRRULE:FREQ=WEEKLY;COUNT=2\n\nUID:1\nRECURRENCE-ID:20260323\nSUMMARY:renamed",
 			want: []string{"1 2026-03-16 to 2026-03-18 RRULE:FREQ=WEEKLY;COUNT=2", "1|20260323 2026-03-23 to 2026-03-25 of 2026-03-23"},
