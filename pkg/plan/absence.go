@@ -39,12 +39,13 @@ func (d *differ) absent() {
 			}
 			continue
 		}
+		where := d.whereIs(key)
 		switch intent := d.view.Intents[key]; {
 		case d.withdrawn(entry, withdrawn) && (removable(entry) || intent != nil):
 			d.remove(key, entry, "", "")
-		case d.replaced(key) && (removable(entry) || intent != nil):
+		case where == replaced && (removable(entry) || intent != nil):
 			d.remove(key, entry, "", "")
-		case !d.proves(key) || d.awaited(key):
+		case !d.proves(key) || where == awaited:
 			d.keep(entry)
 		case intent != nil && (intent.GetDelete() || over || !removable(entry)):
 			d.remove(key, entry, "", "")

@@ -151,7 +151,7 @@ func (d *differ) entry(desired *event.Desired) *calferryv1.Entry {
 
 // master decides about a single event or the master of a series.
 func (d *differ) master(desired *event.Desired) {
-	if d.standsIn(desired) {
+	if d.otherForm(desired) {
 		d.delta.Unchanged++
 		return
 	}

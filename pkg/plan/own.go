@@ -10,75 +10,36 @@ import (
 	"github.com/calferry/calferry/pkg/event"
 )
 
-// A series that is written out as dates has no place for a changed instance that was planned for a day before or after
-// them. Such an instance is an event of its own, until the dates come to it, and from the day on which they leave it
-// behind. Its key is not that of the override: for a moment Google may have both, and the ledger knows either.
+// A changed instance can be in Google in three forms:
+//
+//   - as an override, an instance of its series;
+//   - as an event of its own, beside a series that is written out as dates and has no place for it, because it was
+//     planned for a day before or after them. The dates may come to it later, or leave it behind;
+//   - as a lone event, when the feed has no series for it.
+//
+// The key of an event of its own is ownKey: while one form takes the place of the other, Google may have both, and the
+// ledger knows either. A lone event has the key that the override would have. When the series appears, the lone event is
+// set aside: it is deleted under an ownKey.
+//
+// What holds for all of them: the instance ends up in Google once; what the user deleted in one form does not come back in
+// another; and a feed that is not whole, by which nothing is deleted, does not write it in a second form.
 
-// ownKey is the key of the event that stands in for an override.
+// ownKey is the key of the event of its own that stands in for an override.
 func ownKey(override string) string { return override + ownMark }
 
-// overrideOf is the key of the override that the event with this key stands in for.
-func overrideOf(key string) (override string, ok bool) { return strings.CutSuffix(key, ownMark) }
-
-// replaced reports whether the series has the instance now that the event with this key stood in for, or another event
-// has its place.
-func (d *differ) replaced(key string) bool {
-	override, ok := overrideOf(key)
-	if !ok || d.plan.Action == AdditiveOnly {
-		return false
+// overrideOf is the key of the override that an event of its own stands in for, or that a lone one made way for. It is not
+// ok for other keys.
+func overrideOf(key string) (override string, ok bool) {
+	at := strings.LastIndex(key, ownMark)
+	if at < 0 {
+		return "", false
 	}
-	if other := d.desired[override]; other != nil && !other.IsOverride() {
-		// Unless both entries are of one event: the ledger was about to set it aside.
-		known := d.view.Entries[override]
-		return known == nil || known.GetMasterKey() != "" || idKey(known) != idKey(d.view.Entries[key])
+	override, number := key[:at], key[at+len(ownMark):]
+	if rest, numbered := strings.CutPrefix(number, "#"); number != "" && !(numbered && digits(rest)) {
+		return "", false
 	}
-	master, instance := d.instanceOf(override)
-	if master == nil || master.missing {
-		return false
-	}
-	if d.desired[override] != nil {
-		return true
-	}
-	_, exists := master.instance(instance, d.left)
-	return exists
-}
-
-// awaited reports whether the event with this key stays although the feed has it under another key: the user deleted the
-// series that it would be an instance of, or the other key is its own as well.
-func (d *differ) awaited(key string) bool {
-	override, ok := overrideOf(key)
-	return ok && d.desired[override] != nil && !d.replaced(key)
-}
-
-// instanceOf is the series that the override with this key belongs to, nil when the plan has none, and the name of the
-// instance.
-func (d *differ) instanceOf(override string) (master *masterState, instance string) {
-	key, instance, ok := event.SplitKey(override)
-	if !ok {
-		return nil, ""
-	}
-	return d.series[key], instance
-}
-
-// standsIn reports whether a desired event is left as it is because of another form of the same changed instance: the user
-// deleted that one, or its series, or it is still in Google and stays there for now.
-func (d *differ) standsIn(desired *event.Desired) bool {
-	override, own := overrideOf(desired.Key)
-	if !own {
-		// A cut feed may lack the series that this is an instance of.
-		former := d.view.Entries[desired.Key]
-		return former.GetMasterKey() != "" && d.plan.Action == AdditiveOnly && (removable(former) || d.userDeleted(former))
-	}
-	if d.view.Intents[desired.Key] != nil || d.taken[desired.Key] != nil {
-		return false
-	}
-	if entry := d.view.Entries[desired.Key]; entry != nil && removable(entry) {
-		return false
-	}
-	series, _, _ := event.SplitKey(override)
-	former := d.view.Entries[override]
-	return d.userDeleted(d.view.Entries[series]) || d.userDeleted(former) ||
-		former != nil && removable(former) && d.plan.Action == AdditiveOnly
+	_, _, ok = event.SplitKey(override)
+	return override, ok
 }
 
 // userDeleted reports whether the user deleted the event of an entry, and the options respect that.
@@ -86,7 +47,61 @@ func (d *differ) userDeleted(entry *calferryv1.Entry) bool {
 	return entry.GetState() == calferryv1.EntryState_ENTRY_STATE_USER_DELETED && !d.options.GetFeedWins()
 }
 
-// heldByOwn decides about an override by the event that stood in for it. It reports whether the override is decided.
+// otherForm reports whether a desired event, of its own or lone, is not written because of another form of its instance:
+// the user deleted that one, or its series, or a feed that is not whole must not have it twice.
+func (d *differ) otherForm(desired *event.Desired) bool {
+	if override, own := overrideOf(desired.Key); own {
+		return d.otherThanOwn(desired.Key, override)
+	}
+	// What is missing of the feed may be the series.
+	former := d.view.Entries[desired.Key]
+	return d.plan.Action == AdditiveOnly && former.GetMasterKey() != "" && (removable(former) || d.userDeleted(former))
+}
+
+func (d *differ) otherThanOwn(own, override string) bool {
+	if d.view.Intents[own] != nil || d.taken[own] != nil {
+		return false
+	}
+	if entry := d.view.Entries[own]; entry != nil && removable(entry) {
+		return false
+	}
+	series, _, _ := event.SplitKey(override)
+	former := d.view.Entries[override]
+	return d.userDeleted(d.view.Entries[series]) || d.userDeleted(former) ||
+		d.plan.Action == AdditiveOnly && former != nil && removable(former)
+}
+
+// heldByLone decides about an override by the lone event that has its key. It reports whether the override is decided; if
+// not, the lone event is out of its way.
+func (d *differ) heldByLone(desired *event.Desired) bool {
+	lone := d.view.Entries[desired.Key]
+	if lone == nil || lone.GetMasterKey() != "" {
+		return false
+	}
+	shown := removable(lone) || d.view.Intents[desired.Key] != nil
+	if d.userDeleted(lone) || shown && d.plan.Action == AdditiveOnly {
+		d.delta.Unchanged++
+		return true
+	}
+	if shown {
+		d.setAside(lone)
+	}
+	return false
+}
+
+// setAside deletes a lone event whose key is its override's now.
+func (d *differ) setAside(lone *calferryv1.Entry) {
+	key := ownKey(lone.GetKey())
+	for n := 2; d.view.Entries[key] != nil || d.view.Intents[key] != nil; n++ {
+		key = ownKey(lone.GetKey()) + "#" + itoa(n)
+	}
+	aside := proto.CloneOf(lone)
+	aside.IdKey = idKey(lone)
+	d.remove(key, aside, "", "")
+}
+
+// heldByOwn decides about an override by the event of its own that stood in for it. It reports whether the override is
+// decided.
 func (d *differ) heldByOwn(desired *event.Desired, master *masterState) bool {
 	own, unknown := d.view.Entries[ownKey(desired.Key)], d.view.Intents[desired.Key] != nil
 	switch {
@@ -110,31 +125,52 @@ func (d *differ) heldByOwn(desired *event.Desired, master *masterState) bool {
 	}
 }
 
-// heldByLone decides about an override by the event that has its key: the instance had it before its series was there. It
-// reports whether the override is decided; if not, that event is out of its way.
-func (d *differ) heldByLone(desired *event.Desired) bool {
-	lone := d.view.Entries[desired.Key]
-	if lone == nil || lone.GetMasterKey() != "" {
-		return false
+// whereabouts is what became of an entry under an ownKey that the plan has no event for.
+type whereabouts int
+
+const (
+	// elsewhere: the entry is no such one, or the feed has its instance no more.
+	elsewhere whereabouts = iota
+	// replaced: the instance is there in another form, and this one has to go.
+	replaced
+	// awaited: the feed has the instance in another form that is not written, so this one stays.
+	awaited
+)
+
+// whereIs tells what became of the entry under a key that the plan has no event for.
+func (d *differ) whereIs(key string) whereabouts {
+	override, ok := overrideOf(key)
+	if !ok {
+		return elsewhere
 	}
-	shown := removable(lone) || d.view.Intents[desired.Key] != nil
-	if d.userDeleted(lone) || shown && d.plan.Action == AdditiveOnly {
-		d.delta.Unchanged++
-		return true
+	other := d.desired[override]
+	switch {
+	case d.plan.Action == AdditiveOnly:
+	case other != nil && !other.IsOverride():
+		// The lone event is back. A turn that died while it was set aside may have left two entries of the same one.
+		lone := d.view.Entries[override]
+		if lone == nil || lone.GetMasterKey() != "" || idKey(lone) != idKey(d.view.Entries[key]) {
+			return replaced
+		}
+	case d.hasInstance(override):
+		return replaced
 	}
-	if shown {
-		d.setAside(lone)
+	if other != nil {
+		return awaited
 	}
-	return false
+	return elsewhere
 }
 
-// setAside deletes the event of an entry whose key is another event's now.
-func (d *differ) setAside(entry *calferryv1.Entry) {
-	key := ownKey(entry.GetKey())
-	for n := 2; d.view.Entries[key] != nil || d.view.Intents[key] != nil; n++ {
-		key = ownKey(entry.GetKey()) + "#" + itoa(n)
+// hasInstance reports whether the series of an override is in Google, or will be, and has its instance, changed or not.
+func (d *differ) hasInstance(override string) bool {
+	key, instance, _ := event.SplitKey(override)
+	master := d.series[key]
+	if master == nil || master.missing {
+		return false
 	}
-	aside := proto.CloneOf(entry)
-	aside.IdKey = idKey(entry)
-	d.remove(key, aside, "", "")
+	if d.desired[override] != nil {
+		return true
+	}
+	_, exists := master.instance(instance, d.left)
+	return exists
 }
