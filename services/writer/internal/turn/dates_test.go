@@ -219,6 +219,12 @@ func TestASeriesComesAndGoesAroundItsInstance(t *testing.T) {
 				}
 				alone()
 				s.settle()
+				if n == 1 { // not for the first time
+					s.put("master")
+					s.settle()
+					alone()
+					s.settle()
+				}
 				s.put("master")
 				dying := s.world.start(s.sync()).until(step)
 				for range n {
@@ -235,6 +241,7 @@ func TestASeriesComesAndGoesAroundItsInstance(t *testing.T) {
 					}
 				}
 				require.Equal(t, 1, shown)
+				require.Nil(t, s.sync())
 			})
 		}
 	}
