@@ -70,6 +70,7 @@ type mapper struct {
 	definitions []*ical.Component
 	floatings   map[*ical.Calendar]*time.Location
 	sources     []*source
+	byUID       map[string][]*source
 	tooMany     bool
 	messages    int
 	left        *effort

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -243,6 +244,18 @@ func TestIdentity(t *testing.T) {
 		for _, key := range k {
 			require.True(t, strings.HasPrefix(key, "1|content:"), key)
 		}
+	})
+	t.Run("a UID like the key of another's instance", func(t *testing.T) {
+		t.Parallel()
+		series := "UID:1\nDTSTART:20260310\nRRULE:FREQ=DAILY;COUNT=3\n\nUID:1\nRECURRENCE-ID:20260311\nDTSTART:20260320"
+		like := "UID:1|20260311\nDTSTART:20260330"
+		for _, feed := range []string{series + "\n\n" + like, like + "\n\n" + series} {
+			k := keys(desire(t, settings(), feed))
+			slices.Sort(k)
+			require.Equal(t, []string{"1", "1|20260311"}, k[:2])
+			require.True(t, strings.HasPrefix(k[2], "1|20260311|content:"), k[2])
+		}
+		require.Equal(t, []string{"1|20260311", "2"}, keys(desire(t, settings(), like+"\n\nUID:2\nDTSTART:20260310")))
 	})
 	t.Run("content identity", func(t *testing.T) {
 		t.Parallel()

@@ -11,6 +11,7 @@ import (
 // groups maps the events, one UID at a time, in the order in which the UIDs appear.
 func (m *mapper) groups() {
 	byUID := make(map[string][]*source, len(m.sources))
+	m.byUID = byUID
 	var order []string
 	for _, src := range m.sources {
 		if src.uid == "" {

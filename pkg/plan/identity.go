@@ -43,6 +43,12 @@ func (m *mapper) key(src *source) string {
 	if src.uid == "" || m.settings.Identity == calferryv1.Identity_IDENTITY_CONTENT {
 		return m.uniqueKey(contentKey(src))
 	}
+	for at := range len(src.uid) {
+		if src.uid[at] == '|' && m.byUID[src.uid[:at]] != nil {
+			// It may read like the key of something that is made of the other UID.
+			return m.uniqueKey(src.uid + "|" + contentKey(src))
+		}
+	}
 	return src.uid
 }
 
