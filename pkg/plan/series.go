@@ -41,6 +41,9 @@ type effort struct {
 	days int
 	// lost is set when a walk was given up because its rule takes too many steps from one date to the next.
 	lost bool
+	// walked are rules that were walked over from their start, kept the number of instances in them.
+	walked map[walkID]walked
+	kept   int
 }
 
 // planEffort is a few seconds of work on one core.
@@ -318,8 +321,16 @@ func (s *series) has(walls []time.Time, left *effort) map[time.Time]bool {
 	if len(walls) == 0 {
 		return found
 	}
-	walls = sortTimes(slices.Clone(walls))
 	found[s.start] = true
+	if len(walls) == 1 && s.fromStart() {
+		wall := walls[0]
+		_, extra := slices.BinarySearchFunc(s.rdates, wall, time.Time.Compare)
+		if extra || s.names(wall, left) || left.spent() {
+			found[wall] = true
+		}
+		return found
+	}
+	walls = sortTimes(slices.Clone(walls))
 	next := 0
 	for at := range s.instances(walls[0], left) {
 		for next < len(walls) && walls[next].Before(at) {
