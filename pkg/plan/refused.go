@@ -16,46 +16,48 @@ import (
 // The rule is remembered by key: an event may be refused, or fail, for more than its rule, and a common rule such as
 // "every Monday" must not be lost to all series for one of them.
 func withoutRefused(p *Plan, v View, s Settings) (*Plan, []Note) {
-	refused := map[string]dated{}
-	var notes []Note
-	var out *Plan
 	left := &effort{days: planEffort}
+	refused := map[string]*dated{}
+	var notes []Note
 	for i := range p.Events {
 		desired := &p.Events[i]
 		if !refusedRule(desired, v.Entries[desired.Key]) {
 			continue
 		}
-		dated, renew, ok := datedSeries(desired, s, left)
-		if !ok {
-			continue
+		if series, ok := datedSeries(desired, s, left); ok {
+			refused[desired.Key] = series
+			notes = append(notes, Note{Key: desired.Key, Kind: NoteWarning, Code: "refused-rule", Text: series.text})
 		}
-		if out == nil {
-			clone := *p
-			clone.Events = slices.Clone(p.Events)
-			out = &clone
-		}
-		refused[desired.Key] = dated
-		out.Events[i] = dated.Desired
-		if !renew.IsZero() {
-			out.refreshBy(renew)
-		}
-		notes = append(notes, Note{Key: desired.Key, Kind: NoteWarning, Code: "refused-rule", Text: dated.text})
 	}
-	if out == nil {
+	if len(refused) == 0 {
 		return p, nil
 	}
+	return withDates(p, refused, s, left), notes
+}
+
+// withDates is the plan with series in place of those with their keys. Their changed instances that the dates lack are
+// events of their own.
+func withDates(p *Plan, refused map[string]*dated, s Settings, left *effort) *Plan {
+	out := *p
+	out.Events, out.OutOfWindow = make([]event.Desired, 0, len(p.Events)), slices.Clone(p.OutOfWindow)
 	var own []event.Desired
-	out.Events = slices.DeleteFunc(out.Events, func(desired event.Desired) bool {
-		master := refused[desired.MasterKey]
-		if master.series == nil || master.series.hasInstance(desired.Instance, left) {
-			return false
+	for i := range p.Events {
+		desired := &p.Events[i]
+		if series := refused[desired.Key]; series != nil {
+			out.Events = append(out.Events, series.Desired)
+			if !series.renew.IsZero() {
+				out.refreshBy(series.renew)
+			}
+			continue
 		}
-		if desired.LastEnd.After(master.from) {
+		master := refused[desired.MasterKey]
+		switch {
+		case master == nil || master.series.hasInstance(desired.Instance, left):
+			out.Events = append(out.Events, *desired)
+		case desired.LastEnd.After(master.from):
 			own = append(own, event.Desired{Key: ownKey(desired.Key), Body: desired.Body, NextStart: desired.NextStart, LastEnd: desired.LastEnd})
 		}
-		return true
-	})
-	out.OutOfWindow = slices.Clone(p.OutOfWindow)
+	}
 	for i := range own {
 		if s.inWindow(&own[i]) {
 			out.Events = append(out.Events, own[i])
@@ -63,7 +65,7 @@ func withoutRefused(p *Plan, v View, s Settings) (*Plan, []Note) {
 			out.OutOfWindow = append(out.OutOfWindow, own[i].Key)
 		}
 	}
-	return out, notes
+	return &out
 }
 
 // refusedRule tells whether the desired series has the rule that Google refused under its key.
@@ -76,46 +78,53 @@ func refusedRule(desired *event.Desired, entry *calferryv1.Entry) bool {
 type dated struct {
 	event.Desired
 	series *series
-	// from is where the dates begin; zero when they are all that there are.
-	from time.Time
+	// from is where the dates begin, renew when they are to be listed anew; both zero when they are all that there are.
+	from, renew time.Time
+	// text tells people.
 	text string
 }
 
 // datedSeries writes out a series as dates; when that takes too much, its first instance alone. It is not ok when
 // the series cannot be read.
-func datedSeries(desired *event.Desired, s Settings, left *effort) (d dated, renew time.Time, ok bool) {
+func datedSeries(desired *event.Desired, s Settings, left *effort) (*dated, bool) {
 	base, ok := seriesOf(&desired.Body)
 	if !ok || base.rule == nil {
-		return d, renew, false
+		return nil, false
 	}
-	d.Desired = *desired
-	d.text = "Google refuses the rule of the series " + quote(desired.Key) + ": it is written out as dates instead, until its rule changes"
-	own := *base
-	own.rule = nil
 	bare := *base
 	bare.rdates = nil
 	listed, whole := expansionOf([]*series{&bare}, base, s, left)
-	d.from = listed.from
+	d := &dated{
+		Desired: *desired, series: base.listing(listed.dates, s.Now, left), from: listed.from, renew: listed.renew,
+		text: "Google refuses the rule of the series " + quote(desired.Key) + ": it is written out as dates instead, until its rule changes",
+	}
 	if !whole {
 		d.from = s.Now.Add(-lookBack)
 		d.text = "Google refuses the rule of the series " + quote(desired.Key) +
 			", and it has more instances than can be written out as dates; the first, and those listed by date, are written"
 	}
-	for _, at := range listed.dates {
-		if !at.Equal(base.start) {
+	d.Body.Recurrence = d.series.lines()
+	if !listed.until.IsZero() {
+		d.ExpandedUntil, d.LastEnd, d.Endless = listed.until, time.Time{}, true
+	}
+	return d, true
+}
+
+// listing is the series with dates in place of its rule, and with those of its exclusions that there is still something
+// for.
+func (s *series) listing(dates []time.Time, now time.Time, left *effort) *series {
+	own := *s
+	own.rule, own.rdates, own.exdates = nil, slices.Clone(s.rdates), slices.Clone(s.exdates)
+	for _, at := range dates {
+		if !at.Equal(s.start) {
 			own.rdates = append(own.rdates, at)
 		}
 	}
 	own.sort()
 	member := own.has(own.exdates, left)
 	own.exdates = slices.DeleteFunc(own.exdates, func(at time.Time) bool { return !member[at] })
-	own.limit(s.Now)
-	d.Body.Recurrence, d.series = own.lines(), &own
-	if whole && !listed.until.IsZero() {
-		d.ExpandedUntil, d.LastEnd, d.Endless = listed.until, time.Time{}, true
-		renew = listed.renew
-	}
-	return d, renew, true
+	own.limit(now)
+	return &own
 }
 
 // hasInstance tells whether the series has the instance of that name, excluded or not.
