@@ -81,7 +81,21 @@ func (d *differ) proves(key string) bool {
 	if d.plan.Action != Apply && d.plan.Action != Guard || d.plan.partial {
 		return false
 	}
-	return !d.unreadable[uidOf(key)]
+	return !d.unread(key)
+}
+
+// unread reports whether an event with this key may have been made of one that could not be read. What else is made of an
+// event has its UID and a bar before what tells it apart.
+func (d *differ) unread(key string) bool {
+	if len(d.unreadable) == 0 {
+		return false
+	}
+	for at := range len(key) {
+		if key[at] == '|' && d.unreadable[key[:at]] {
+			return true
+		}
+	}
+	return d.unreadable[key]
 }
 
 // uidOf is the UID that a key begins with, as far as the key tells.

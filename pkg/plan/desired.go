@@ -79,6 +79,7 @@ type mapper struct {
 
 	plan     *Plan
 	keys     map[string]int
+	parts    map[string]bool
 	noted    map[noteID]bool
 	zoneUses map[ZoneUse]bool
 }
@@ -109,7 +110,7 @@ func newMapper(s Settings) *mapper {
 	m := &mapper{
 		settings: s, options: s.Options, limit: cmp.Or(s.MaxEvents, defaultMaxEvents),
 		floatings: map[*ical.Calendar]*time.Location{}, left: &effort{days: planEffort},
-		plan: &Plan{}, keys: map[string]int{}, noted: map[noteID]bool{}, zoneUses: map[ZoneUse]bool{},
+		plan: &Plan{}, keys: map[string]int{}, parts: map[string]bool{}, noted: map[noteID]bool{}, zoneUses: map[ZoneUse]bool{},
 	}
 	m.horizon = s.horizon()
 	m.calendarZone = ical.NewZones().Name(s.CalendarZone)
@@ -269,8 +270,15 @@ func (m *mapper) add(desired event.Desired) {
 // uniqueKey tells equal twins apart: the second one is "key#2".
 func (m *mapper) uniqueKey(key string) string {
 	unique := key
-	for n := 2; m.keys[unique] > 0; n++ {
+	for n := 2; m.keys[unique] > 0 || m.parts[unique]; n++ {
 		unique = key + "#" + itoa(n)
 	}
 	return unique
+}
+
+// partKey is a key for one of the events that are made of one of the feed, which no other of them gets.
+func (m *mapper) partKey(key string) string {
+	key = m.uniqueKey(key)
+	m.parts[key] = true
+	return key
 }

@@ -208,6 +208,13 @@ func TestDeletesNeedProof(t *testing.T) {
 			require.Empty(t, d.Held)
 		}
 		require.Empty(t, ops(diff(t, w, s, "+METHOD:REQUEST\n\n"+days("u", 39)+"\n\nUID:u39\nDTSTART:later")), "an unreadable event is not gone")
+		for _, made := range []string{
+			"UID:o\nDTSTART:20260310T090000Z\nRRULE:FREQ=HOURLY;INTERVAL=12", "UID:o|20260310\nDTSTART:20260310",
+			"UID:o\nDTSTART:20260310T090000Z\nRDATE;VALUE=PERIOD:20260320T090000Z/PT1H,20260320T090000Z/PT2H",
+		} {
+			uid, _, _ := strings.Cut(made, "\n")
+			require.Empty(t, ops(diff(t, known(t, s, days("u", 40)+"\n\n"+made), s, days("u", 40)+"\n\n"+uid+"\nDTSTART:later")), made)
+		}
 	})
 	t.Run("what the feed withdraws", func(t *testing.T) {
 		t.Parallel()

@@ -230,10 +230,13 @@ func (m *mapper) hours(made *master, r *rule) []*master {
 		daily.freq, daily.interval = "DAILY", 1
 		each := *made
 		each.start, each.end = m.placed(made.start, made.start.wall.Add(shift)), m.placed(made.end, made.end.wall.Add(shift))
+		if made.inGap() {
+			each.end = m.endAfter(made, each.start)
+		}
 		each.body.Start, each.body.End = each.start.time(), each.end.time()
 		each.series = &series{zone: made.series.zone, start: each.start.wall, rule: &daily}
 		if n > 0 {
-			each.key = m.uniqueKey(made.key + "|" + event.Instance(each.start.at, false) + hourMark)
+			each.key = m.partKey(made.key + "|" + event.Instance(each.start.at, false) + hourMark)
 		}
 		all = append(all, &each)
 	}

@@ -12,7 +12,7 @@ import (
 // excludes it.
 func (m *mapper) outOfGap(made *master) *master {
 	s := made.series
-	if s.rule == nil || s.allDay || wallOf(made.start.at, s.zone).Equal(s.start) {
+	if s.rule == nil || !made.inGap() {
 		return nil
 	}
 	next := time.Time{}
@@ -36,7 +36,7 @@ func (m *mapper) outOfGap(made *master) *master {
 		}
 		return nil
 	}
-	first.key = m.uniqueKey(made.key + "|" + event.Instance(first.start.at, false) + startMark)
+	first.key = m.partKey(made.key + "|" + event.Instance(first.start.at, false) + startMark)
 	begin := m.placed(made.start, next)
 	made.series, made.end = m.rest(s, next, begin), m.endAfter(made, begin)
 	made.start = begin
@@ -47,12 +47,19 @@ func (m *mapper) outOfGap(made *master) *master {
 	return &first
 }
 
+// inGap tells whether an event starts at a clock time that clocks skip.
+func (made *master) inGap() bool {
+	return !made.start.allDay && !wallOf(made.start.at, made.start.zone).Equal(made.start.wall)
+}
+
 // endAfter is the end of an instance of a series that begins in a gap: as long after the instance as the feed's end is
 // after the feed's start, by the clock on the wall.
 func (m *mapper) endAfter(made *master, start moment) moment {
 	c := made.src.component
 	if end, ok := m.moment(c.First("DTEND"), m.near(made.src, made.start, false)); ok && !end.allDay && end.zone == made.start.zone {
-		return m.placed(start, start.wall.Add(max(0, end.wall.Sub(made.start.wall))))
+		// Of the series that an hourly rule becomes, only the first begins at the feed's start.
+		begin, _ := m.moment(c.First("DTSTART"), m.reading(made.src, false))
+		return m.placed(start, start.wall.Add(max(0, end.wall.Sub(begin.wall))))
 	}
 	if lasts, ok := parseLength(c.Value("DURATION")); ok && !lasts.negative && c.First("DTEND") == nil {
 		return m.after(start, lasts)

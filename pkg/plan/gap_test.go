@@ -50,6 +50,14 @@ func TestSeriesFromAGap(t *testing.T) {
 			start + "DTEND;TZID=Europe/Berlin:20260329T030000\nRRULE:FREQ=DAILY",
 			[]string{"1 2026-03-30T02:30:00 Europe/Berlin to 2026-03-30T03:00:00 RRULE:FREQ=DAILY", "1|20260329T013000Z|start 2026-03-29T03:30:00 Europe/Berlin to 2026-03-29T04:00:00"},
 		},
+		"twice a day": {
+			start + "DTEND;TZID=Europe/Berlin:20260329T031500\nRRULE:FREQ=HOURLY;INTERVAL=12",
+			[]string{
+				"1 2026-03-30T02:30:00 Europe/Berlin to 2026-03-30T03:15:00 RRULE:FREQ=DAILY",
+				"1|20260329T123000Z|hour 2026-03-29T14:30:00 Europe/Berlin to 2026-03-29T15:15:00 RRULE:FREQ=DAILY",
+				"1|20260329T013000Z|start 2026-03-29T03:30:00 Europe/Berlin to 2026-03-29T04:15:00",
+			},
+		},
 		"once, and it ends where the gap does": {
 			start + "DTEND;TZID=Europe/Berlin:20260329T030000", []string{"1 2026-03-29T03:30:00 Europe/Berlin to 2026-03-29T04:00:00"},
 		},
@@ -65,4 +73,16 @@ func TestSeriesFromAGap(t *testing.T) {
 			require.NotContains(t, p.Warnings(), "end-before-start")
 		})
 	}
+}
+
+// Two hours of a day on which clocks skip one have one moment, but not one key.
+func TestHoursFromBeforeAGap(t *testing.T) {
+	t.Parallel()
+	p := desire(t, settings(), "UID:1\nDTSTART;TZID=Europe/Berlin:20260329T000000\nDTEND;TZID=Europe/Berlin:20260329T001000\nRRULE:FREQ=HOURLY")
+	require.Len(t, p.Events, 24)
+	require.Equal(t, []string{
+		"1|20260329T000000Z|hour 2026-03-29T01:00:00 Europe/Berlin to 2026-03-29T01:10:00 RRULE:FREQ=DAILY",
+		"1|20260329T010000Z|hour 2026-03-30T02:00:00 Europe/Berlin to 2026-03-30T02:10:00 RRULE:FREQ=DAILY",
+		"1|20260329T010000Z|hour#2 2026-03-29T03:00:00 Europe/Berlin to 2026-03-29T03:10:00 RRULE:FREQ=DAILY",
+	}, shown(p)[1:4])
 }

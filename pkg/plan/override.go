@@ -68,7 +68,7 @@ func (d *differ) departedOverrides() {
 			continue
 		}
 		for _, child := range d.childrenOf(master.desired.Key) {
-			if d.moved[child.GetKey()] == "" && d.desired[child.GetKey()] == nil && !d.unreadable[uidOf(master.desired.Key)] {
+			if d.moved[child.GetKey()] == "" && d.desired[child.GetKey()] == nil && !d.unread(master.desired.Key) {
 				d.departed(master, child)
 			}
 		}

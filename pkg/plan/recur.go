@@ -42,6 +42,9 @@ func (m *mapper) recur(made *master) []*master {
 		if hours := m.hours(made, own.rule); hours != nil {
 			for _, each := range hours {
 				m.exclude(each, c)
+				if first := m.outOfGap(each); first != nil && !slices.ContainsFunc(hours, func(other *master) bool { return other.start.at.Equal(first.start.at) }) {
+					singles = append(singles, first)
+				}
 			}
 			return append(hours, singles...)
 		}
@@ -263,7 +266,12 @@ func (m *mapper) additions(made *master, base *series) (walls []time.Time, singl
 			}
 			if period && !base.allDay {
 				if single := m.period(made, property, base, wall, to); single != nil {
-					singles = append(singles, single)
+					if !slices.ContainsFunc(singles, func(other *master) bool {
+						return other.start.at.Equal(single.start.at) && other.end.at.Equal(single.end.at)
+					}) {
+						single.key = m.partKey(single.key)
+						singles = append(singles, single)
+					}
 					continue
 				}
 			}
@@ -291,7 +299,7 @@ func (m *mapper) period(made *master, property *ical.Property, base *series, wal
 	if end.at.Before(start.at) || end.at.Sub(start.at) == made.end.at.Sub(made.start.at) || len(to) == 0 {
 		return nil
 	}
-	single := &master{src: made.src, key: m.uniqueKey(made.key + "|" + base.instance(wall) + periodMark), start: start, end: end, body: made.body}
+	single := &master{src: made.src, key: made.key + "|" + base.instance(wall) + periodMark, start: start, end: end, body: made.body}
 	single.body.Start, single.body.End = start.time(), end.time()
 	return single
 }
