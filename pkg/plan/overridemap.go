@@ -66,7 +66,7 @@ func (m *mapper) find(all []*master, src *source) (*master, time.Time) {
 		if made.series == nil || made.moved == nil {
 			continue
 		}
-		for _, wall := range m.wallsOf(made.moved.from, src.recurrenceID, src.recurrenceID.Value) {
+		for _, wall := range m.named(made.moved.from, src) {
 			now := wall.Add(made.moved.by)
 			if !wall.Before(made.moved.at) && made.moved.from.has(wall, m.left) && made.has(now, m.left) {
 				return made, now
@@ -77,13 +77,30 @@ func (m *mapper) find(all []*master, src *source) (*master, time.Time) {
 		if made.series == nil {
 			continue
 		}
-		for _, wall := range m.wallsOf(made, src.recurrenceID, src.recurrenceID.Value) {
+		for _, wall := range m.named(made, src) {
 			if made.has(wall, m.left) {
 				return made, wall
 			}
 		}
 	}
 	return nil, time.Time{}
+}
+
+// named are the instances of a series that an override names, those that an expansion left out included.
+func (m *mapper) named(made *master, src *source) []time.Time {
+	walls := m.wallsOf(made, src.recurrenceID, src.recurrenceID.Value)
+	if len(walls) > 0 {
+		return walls
+	}
+	// It names them by their day, which the dates do not reach.
+	for _, set := range made.sets {
+		whole := *made
+		whole.series = set
+		for _, wall := range m.wallsOf(&whole, src.recurrenceID, src.recurrenceID.Value) {
+			walls = append(walls, made.series.wall(set.instant(wall)))
+		}
+	}
+	return sortTimes(walls)
 }
 
 // onlyInstance is the single event that an override names by its start; nil if there is none.

@@ -24,6 +24,7 @@ const shownDays = 40
 // plainSeries is a series as a plain reading has it. Its times are clock times in its zone, written as UTC.
 type plainSeries struct {
 	zone     *time.Location // nil for whole days
+	floating bool           // its times name no zone; it is the calendar's
 	start    time.Time
 	rule     string
 	extra    []time.Time
@@ -66,6 +67,10 @@ func plainParts(rule string) map[string]string {
 	return parts
 }
 
+func lists(numbers string, n int) bool {
+	return slices.Contains(strings.Split(numbers, ","), strconv.Itoa(n))
+}
+
 // instances are the clock times of the series up to a day, day by day.
 func (s *plainSeries) instances(last time.Time) []time.Time {
 	found := slices.Clone(s.extra)
@@ -106,6 +111,8 @@ func (s *plainSeries) ruled(last time.Time) []time.Time {
 			fits = n%every == 0
 		case "WEEKLY":
 			fits = weeks%every == 0 && slices.Contains(strings.Split(parts["BYDAY"], ","), weekday)
+		case "YEARLY":
+			fits = (at.Year()-midnight.Year())%every == 0 && (lists(parts["BYYEARDAY"], at.YearDay()) || lists(parts["BYMONTH"], int(at.Month())) && lists(parts["BYMONTHDAY"], at.Day()))
 		case "MONTHLY":
 			fits = months%every == 0 && parts["BYMONTHDAY"] == strconv.Itoa(at.Day())
 		}
@@ -168,6 +175,8 @@ func (s *plainSeries) blocks(uid string) []string {
 			return name + ";VALUE=DATE:" + wall.Format("20060102")
 		case s.zone == time.UTC:
 			return name + ":" + wall.Format("20060102T150405Z")
+		case s.floating:
+			return name + ":" + wall.Format("20060102T150405")
 		default:
 			return name + ";TZID=" + s.zone.String() + ":" + wall.Format("20060102T150405")
 		}
@@ -205,6 +214,7 @@ func randomSeries(rng *rand.Rand, at time.Time) *plainSeries {
 	pick := func(list ...string) string { return list[rng.IntN(len(list))] }
 	berlin, _ := time.LoadLocation("Europe/Berlin")
 	s := &plainSeries{zone: []*time.Location{nil, time.UTC, berlin, berlin}[rng.IntN(4)]}
+	s.floating = rng.IntN(3) == 0
 	s.start = at.Truncate(24*time.Hour).AddDate(0, 0, rng.IntN(800)-760)
 	hours := ""
 	if s.zone != nil {
@@ -221,6 +231,7 @@ func randomSeries(rng *rand.Rand, at time.Time) *plainSeries {
 		"", "FREQ=DAILY"+every+end, "FREQ=WEEKLY;BYDAY="+weekday+every+end,
 		"FREQ=DAILY"+hours+every+end, "FREQ=WEEKLY;BYDAY="+weekday+hours+every+end,
 		fmt.Sprint("FREQ=MONTHLY;BYMONTHDAY=", s.start.Day())+every+end,
+		fmt.Sprintf("FREQ=YEARLY;BYYEARDAY=%d,%d,%d", s.start.YearDay(), (s.start.YearDay()+7)%365+1, (s.start.YearDay()+30)%365+1)+end,
 	)
 	for range rng.IntN(4) {
 		if s.rule == "" || rng.IntN(3) == 0 {
@@ -314,7 +325,8 @@ func inGoogle(t *testing.T, p *plan.Plan, from, to time.Time) []string {
 		}
 		for _, instance := range s.instances(to.AddDate(0, 0, 2)) {
 			at := s.instant(instance)
-			if key := event.OverrideKey(d.Key, event.Instance(at, s.zone == nil)); changed[key] || slices.ContainsFunc(s.excluded, instance.Equal) {
+			excluded := slices.ContainsFunc(s.excluded, func(wall time.Time) bool { return s.instant(wall).Equal(at) })
+			if excluded || changed[event.OverrideKey(d.Key, event.Instance(at, s.zone == nil))] {
 				continue
 			}
 			if !at.Before(from) && at.Before(to) {
