@@ -31,6 +31,8 @@ type Reader struct {
 
 	calendar *Calendar
 	inside   bool
+	// ends counts END:VCALENDAR.
+	ends int
 	// open is the path from the top-level component to the innermost open one; free are spare parts.
 	open, free []*building
 	stock      stock
@@ -45,7 +47,7 @@ type Reader struct {
 type Summary struct {
 	// Calendars counts BEGIN:VCALENDAR.
 	Calendars int
-	// Complete is set when every calendar was closed and nothing was open at the end.
+	// Complete is set when every calendar was closed and nothing was open at the end, or where the next calendar began.
 	Complete bool
 	// Events counts the VEVENTs that were handed out.
 	Events int
@@ -59,7 +61,8 @@ type Summary struct {
 	Unclosed int
 	// TooDeep counts components that were passed over because they were nested too deeply.
 	TooDeep int
-	// Cut is the top-level component in which the body ended, as far as it was read; nil if there is none.
+	// Cut is the top-level component in which the body ended, or the first in which another calendar began, as far as it
+	// was read; nil if there is none.
 	Cut *Component
 	// Head is the beginning of what came before the first calendar, for naming what is no calendar.
 	Head []byte
@@ -74,7 +77,7 @@ func NewReader(source io.Reader) *Reader {
 func (r *Reader) Summary() Summary {
 	summary := r.summary
 	summary.LongLines, summary.Foreign = r.lines.longLines, r.lines.foreign
-	summary.Complete = r.done && summary.Calendars > 0 && summary.Cut == nil && !r.inside && !r.lines.failed()
+	summary.Complete = r.done && summary.Calendars > 0 && summary.Cut == nil && !r.inside && r.ends >= summary.Calendars && !r.lines.failed()
 	return summary
 }
 
@@ -107,13 +110,22 @@ func (r *Reader) Next() (*Component, error) {
 // Calendar is the calendar that is being read, or was read last; nil before the first.
 func (r *Reader) Calendar() *Calendar { return r.calendar }
 
-// finish is the end of the body. A half-read component is not handed out: half an event is wrong.
+// finish is the end of the body.
 func (r *Reader) finish() {
 	r.done = true
-	if len(r.open) > 0 {
-		r.summary.Unclosed += len(r.open)
-		r.summary.Cut = r.collapse(0)
+	if cut := r.cut(); cut != nil {
+		r.summary.Cut = cut
 	}
+}
+
+// cut ends everything that is open where a body ends, or one that is joined to it. A half-read component is not handed
+// out: half an event is wrong. Nil when nothing is open.
+func (r *Reader) cut() *Component {
+	if len(r.open) == 0 {
+		return nil
+	}
+	r.summary.Unclosed += len(r.open)
+	return r.collapse(0)
 }
 
 func (r *Reader) handle(line []byte) {
@@ -159,7 +171,9 @@ func (r *Reader) search(line []byte) {
 func (r *Reader) begin(name string) {
 	switch {
 	case name == "VCALENDAR":
-		r.flush()
+		if cut := r.cut(); r.summary.Cut == nil {
+			r.summary.Cut = cut
+		}
 		r.tooDeep = 0
 		if r.inside {
 			r.summary.Unclosed++
@@ -198,6 +212,7 @@ func (r *Reader) end(name string) {
 	if name == "VCALENDAR" {
 		r.flush()
 		r.tooDeep = 0
+		r.ends++
 		if !r.inside {
 			r.summary.BadLines++
 		}
