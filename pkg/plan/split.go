@@ -13,6 +13,10 @@ import (
 func (m *mapper) split(all []*master, src *source) []*master {
 	made, at := m.find(all, src)
 	if made == nil {
+		if only := m.onlyInstance(all, src); only != nil {
+			m.replace(only, src)
+			return all
+		}
 		id := m.instanceOf(all, src)
 		if id == "" {
 			m.skip(src, "unreadable-recurrence-id", "the instance that the event changes cannot be read")
