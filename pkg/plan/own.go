@@ -53,9 +53,21 @@ func (d *differ) otherForm(desired *event.Desired) bool {
 	if override, own := overrideOf(desired.Key); own {
 		return d.otherThanOwn(desired.Key, override)
 	}
-	// What is missing of the feed may be the series.
-	former := d.view.Entries[desired.Key]
-	return d.plan.Action == AdditiveOnly && former.GetMasterKey() != "" && (removable(former) || d.userDeleted(former))
+	return d.otherThanLone(desired.Key)
+}
+
+func (d *differ) otherThanLone(key string) bool {
+	former := d.view.Entries[key]
+	switch {
+	case former.GetMasterKey() == "":
+		return false
+	case d.plan.Action == AdditiveOnly:
+		// What is missing of the feed may be the series.
+		return removable(former) || d.userDeleted(former)
+	default:
+		// The entry goes with its series: without that, it could not keep the event away for long.
+		return d.userDeleted(former) && d.desired[former.GetMasterKey()] != nil && d.view.Intents[key] == nil
+	}
 }
 
 func (d *differ) otherThanOwn(own, override string) bool {

@@ -172,6 +172,25 @@ func TestAnInstanceThatTheDatesLackKeepsItsState(t *testing.T) {
 	require.Equal(t, []string{"-" + mayOwn}, ops(diff(t, w, december, thrice+"\n\nUID:2\nDTSTART:20270601")), "the feed takes it back")
 }
 
+// What the user deleted does not come back either when its series ends before it.
+func TestADeletedInstanceOutlivesItsPlaceInTheSeries(t *testing.T) {
+	t.Parallel()
+	const series, instance = "UID:1\nDTSTART:20260310T090000Z\nSUMMARY:s\nRRULE:FREQ=DAILY;COUNT=", "\n\nUID:1\nRECURRENCE-ID:20260313T090000Z\nDTSTART:20260320T090000Z\nSUMMARY:x\n"
+	s := settings()
+	w := known(t, s, series+"5"+instance)
+	w.entries["1|20260313T090000Z"].State = calferryv1.EntryState_ENTRY_STATE_USER_DELETED
+	w.google["1"].instances["20260313T090000Z"] = nil
+	for range 2 {
+		delta := diff(t, w, s, series+"2"+instance)
+		require.NotContains(t, ops(delta), "+1|20260313T090000Z")
+		w.apply(delta.Changes, func() outcome { return done })
+	}
+	require.Empty(t, diff(t, w, s, series+"2"+instance).Changes)
+	require.Zero(t, w.titled("x"))
+	s.Options = &calferryv1.Options{FeedWins: true}
+	require.Equal(t, []string{"+1|20260313T090000Z"}, ops(diff(t, w, s, series+"2"+instance)))
+}
+
 func sorted(list []string) []string {
 	slices.Sort(list)
 	return list
