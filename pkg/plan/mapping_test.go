@@ -280,9 +280,10 @@ func TestRules(t *testing.T) {
 			feed: zoned + "RRULE:FREQ=DAILY;COUNT=4;BYHOUR=9,15",
 			want: []string{head + " RDATE;TZID=Europe/Berlin:20260316T150000,20260317T090000,20260317T150000"},
 		},
-		"week number":         {feed: zoned + "RRULE:FREQ=YEARLY;BYWEEKNO=12;BYDAY=MO;COUNT=2", want: []string{head + " RDATE;TZID=Europe/Berlin:20270322T090000"}},
-		"two rules":           {feed: zoned + "RRULE:FREQ=DAILY;COUNT=2\nRRULE:FREQ=WEEKLY;COUNT=2", want: []string{head + " RDATE;TZID=Europe/Berlin:20260317T090000,20260323T090000"}},
-		"the same rule twice": {feed: zoned + "RRULE:FREQ=DAILY;COUNT=2\nRRULE:COUNT=2;FREQ=DAILY", want: []string{head + " RRULE:FREQ=DAILY;COUNT=2"}},
+		"week number without a day": {feed: zoned + "RRULE:FREQ=YEARLY;BYWEEKNO=12;COUNT=2", want: []string{head + " RDATE;TZID=Europe/Berlin:20270322T090000"}},
+		"week number":               {feed: zoned + "RRULE:FREQ=YEARLY;BYWEEKNO=12;BYDAY=MO;COUNT=2", want: []string{head + " RDATE;TZID=Europe/Berlin:20270322T090000"}},
+		"two rules":                 {feed: zoned + "RRULE:FREQ=DAILY;COUNT=2\nRRULE:FREQ=WEEKLY;COUNT=2", want: []string{head + " RDATE;TZID=Europe/Berlin:20260317T090000,20260323T090000"}},
+		"the same rule twice":       {feed: zoned + "RRULE:FREQ=DAILY;COUNT=2\nRRULE:COUNT=2;FREQ=DAILY", want: []string{head + " RRULE:FREQ=DAILY;COUNT=2"}},
 		"excluding rule": {
 			feed: zoned + "RRULE:FREQ=DAILY;COUNT=5\nEXRULE:FREQ=DAILY;INTERVAL=2;COUNT=2",
 			want: []string{head + " RDATE;TZID=Europe/Berlin:20260317T090000,20260319T090000,20260320T090000 EXDATE;TZID=Europe/Berlin:20260316T090000"},

@@ -92,6 +92,7 @@ func (m *mapper) rules(src *source, name string, start moment) []*rule {
 			continue
 		}
 		r.unskip(start.wall)
+		r.dayOfWeek(start.wall)
 		runs := m.until(r, start)
 		if len(r.dropped) > 0 {
 			text := "parts of the rule mean nothing and are dropped: " + clip(strings.Join(r.dropped, ", "), 100)

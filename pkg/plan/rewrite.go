@@ -120,6 +120,15 @@ func (r *rule) unskip(start time.Time) {
 	r.skip = ""
 }
 
+// dayOfWeek takes from the start of a series what a rule that names weeks does not say: the day.
+func (r *rule) dayOfWeek(start time.Time) {
+	if r.freq != "YEARLY" || len(r.byWeekNo) == 0 || len(r.byDay)+len(r.byMonthDay)+len(r.byYearDay) > 0 {
+		return
+	}
+	number := (int(start.Weekday()) + 6) % 7
+	r.byDay = []weekday{{day: weekdays[2*number : 2*number+2]}}
+}
+
 // misses tells whether the rule can name a date that does not exist. Parts that only choose among dates, such as BYDAY,
 // name none; nor do rules that go on day by day.
 func (r *rule) misses(start time.Time) bool {
