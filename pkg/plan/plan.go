@@ -117,6 +117,15 @@ type Plan struct {
 	partial bool
 }
 
+// BreakOff makes of the plan one of a feed whose transfer broke off, which a calendar that looks whole does not show.
+func (p *Plan) BreakOff() {
+	if p.Action == Reject {
+		return
+	}
+	p.Complete, p.Action, p.Reason = false, AdditiveOnly, ReasonTruncated
+	p.Detail = "the transfer broke off: events that are missing stay as they are"
+}
+
 // NoteKind sorts notes.
 type NoteKind string
 

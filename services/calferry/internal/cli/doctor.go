@@ -75,9 +75,9 @@ func diagnose(ctx context.Context, cfg fetcher.Config, address string, s plan.Se
 	}
 	defer func() { _ = body.Close() }()
 	var copied bytes.Buffer // bounded by the largest feed that is read
-	p, err := plan.Desired(io.TeeReader(body, &copied), s)
+	p, err := planOf(io.TeeReader(body, &copied), body, s)
 	if err != nil {
-		return nil, nil, &exitError{exitFeed, err}
+		return nil, nil, err
 	}
 	d := &diagnosis{
 		Action: string(p.Action), Reason: p.Reason, Detail: p.Detail, Complete: p.Complete, Read: p.Read, Skipped: p.Skipped,

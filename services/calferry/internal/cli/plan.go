@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -106,9 +107,24 @@ func readPlan(ctx context.Context, cfg fetcher.Config, address string, s plan.Se
 		return nil, err
 	}
 	defer func() { _ = body.Close() }()
-	p, err := plan.Desired(body, s)
+	return planOf(body, body, s)
+}
+
+// planOf maps a body that is read from source, and tells when its transfer broke off.
+func planOf(source io.Reader, body *feed.Body, s plan.Settings) (*plan.Plan, error) {
+	p, err := plan.Desired(source, s)
 	if err != nil {
 		return nil, &exitError{exitFeed, err}
+	}
+	if p.Action == plan.Reject {
+		return p, nil
+	}
+	// The end of a calendar is not that of the transfer.
+	if _, err := io.Copy(io.Discard, source); err != nil {
+		return nil, &exitError{exitFeed, onceError{err}}
+	}
+	if body.Cut() != nil {
+		p.BreakOff()
 	}
 	return p, nil
 }

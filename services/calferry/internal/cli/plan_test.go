@@ -2,6 +2,8 @@ package cli_test
 
 import (
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -61,6 +63,30 @@ func TestPlanPrintsWhatTheCasesExpect(t *testing.T) {
 			compare(t, want, got)
 		})
 	}
+}
+
+// A calendar that looks whole is not, when the server announced more than it sent.
+func TestPlanTellsABrokenTransfer(t *testing.T) {
+	t.Parallel()
+	const calendar = "BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nUID:1\r\nDTSTART:20260310\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", strconv.Itoa(len(calendar)+1))
+		_, _ = w.Write([]byte(calendar))
+	}))
+	t.Cleanup(server.Close)
+	var got caseFile
+	run(t, "plan", server.URL, "--json", "--now", clock).ok(t).into(t, &got)
+	require.Equal(t, "additive-only", got.Feed["action"])
+	require.Equal(t, "truncated", got.Feed["reason"])
+	require.Equal(t, false, got.Feed["complete"])
+	require.Len(t, got.Events, 1)
+	var doctor struct {
+		Action   string
+		Complete bool
+	}
+	run(t, "doctor", server.URL, "--json", "--now", clock).ok(t).into(t, &doctor)
+	require.Equal(t, "additive-only", doctor.Action)
+	require.False(t, doctor.Complete)
 }
 
 func compare(t *testing.T, want, got caseFile) {

@@ -112,8 +112,7 @@ func (t *turn) read(body *feed.Body, known []byte, f *fetched) error {
 		return &rejectError{detail: orElse(p.Detail, "the body is not a calendar: check the address")}
 	}
 	if body.Cut() != nil {
-		p.Complete, p.Action, p.Reason = false, plan.AdditiveOnly, plan.ReasonTruncated
-		p.Detail = "the transfer broke off: events that are missing stay as they are"
+		p.BreakOff()
 	}
 	if p.Action != plan.Apply {
 		t.report.FeedAction = string(p.Action)

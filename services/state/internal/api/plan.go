@@ -169,9 +169,8 @@ func (s *Service) readFeed(ctx context.Context, p *preview) (*plan.Plan, error) 
 	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
 		return nil, err
 	}
-	if resp.Body.Cut() != nil && desired.Action != plan.Reject {
-		desired.Complete, desired.Action, desired.Reason = false, plan.AdditiveOnly, plan.ReasonTruncated
-		desired.Detail = "the transfer broke off: events that are missing stay as they are"
+	if resp.Body.Cut() != nil {
+		desired.BreakOff()
 	}
 	return desired, nil
 }
