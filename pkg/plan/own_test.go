@@ -172,6 +172,22 @@ func TestAnInstanceThatTheDatesLackKeepsItsState(t *testing.T) {
 	require.Equal(t, []string{"-" + mayOwn}, ops(diff(t, w, december, thrice+"\n\nUID:2\nDTSTART:20270601")), "the feed takes it back")
 }
 
+// A message that cancels a changed instance deletes the event of its own that stands in for it.
+func TestACancelledInstanceThatTheDatesLack(t *testing.T) {
+	t.Parallel()
+	s := settings()
+	s.Since = time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
+	s.Now = s.Since
+	w := known(t, s, thrice+earlier)
+	require.Equal(t, 1, w.titled("earlier"))
+	const message = "+METHOD:CANCEL\n\nUID:1\nRECURRENCE-ID;TZID=Europe/Berlin:20270501T090000\nDTSTART;TZID=Europe/Berlin:20261215T200000\nSTATUS:CANCELLED"
+	delta := diff(t, w, s, message)
+	require.Contains(t, ops(delta), "-1|20270501T070000Z|own")
+	w.apply(delta.Changes, func() outcome { return done })
+	require.Zero(t, w.titled("earlier"))
+	require.NotContains(t, ops(diff(t, w, s, message)), "-1|20270501T070000Z|own")
+}
+
 // What the user deleted does not come back either when its series ends before it.
 func TestADeletedInstanceOutlivesItsPlaceInTheSeries(t *testing.T) {
 	t.Parallel()

@@ -32,8 +32,9 @@ func (d *differ) withdrawnInstances() {
 	}
 }
 
-// withdrawn reports whether the feed declares the event of an entry cancelled: by its key or, in a message
-// that names the UID alone, as one of the events that were made of that UID.
+// withdrawn reports whether the feed declares the event of an entry cancelled: by its key, by that of the override that it
+// stands in for or, in a message that names the UID alone, as one of the events that were made of that UID.
 func (d *differ) withdrawn(entry *calferryv1.Entry, keys map[string]bool) bool {
-	return keys[entry.GetKey()] || d.plan.partial && keys[uidOf(entry.GetKey())]
+	override, own := overrideOf(entry.GetKey())
+	return keys[entry.GetKey()] || own && keys[override] || d.plan.partial && keys[uidOf(entry.GetKey())]
 }
