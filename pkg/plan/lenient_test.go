@@ -139,6 +139,10 @@ func TestReadsWhatFeedsMean(t *testing.T) {
 		"days and hours":             {feed: "UID:1\nDTSTART;TZID=Europe/Berlin:20260328T120000\nDURATION:P1DT2H", want: []string{"1 2026-03-28T12:00:00 Europe/Berlin to 2026-03-29T14:00:00"}},
 
 		// Rules.
+		"escapes in rules and lists": {
+			feed: "UID:1\nDTSTART:20260316\nRRULE:FREQ=WEEKLY\\;COUNT=3\\;BYDAY=MO\\,TU\nEXDATE:20260317\\,20260323",
+			want: []string{"1 2026-03-16 to 2026-03-17 RRULE:FREQ=WEEKLY;COUNT=3;BYDAY=MO,TU EXDATE;VALUE=DATE:20260317,20260323"},
+		},
 		"rule that names itself":    {feed: "UID:1\nDTSTART:20260316\nRRULE:RRULE:FREQ=WEEKLY;COUNT=3;", want: []string{"1 2026-03-16 to 2026-03-17 RRULE:FREQ=WEEKLY;COUNT=3"}},
 		"unreadable last moment":    {feed: "UID:1\nDTSTART:20260316\nRRULE:FREQ=DAILY;UNTIL=forever", want: []string{"1 2026-03-16 to 2026-03-17 RRULE:FREQ=DAILY"}, warn: "bad-rrule-part"},
 		"every 720 minutes":         {feed: "UID:1\nDTSTART:20260316T090000Z\nRRULE:FREQ=MINUTELY;INTERVAL=720", want: []string{"1 2026-03-16T09:00:00Z to 2026-03-16T09:00:00Z RRULE:FREQ=DAILY", "1|20260316T210000Z|hour 2026-03-16T21:00:00Z to 2026-03-16T21:00:00Z RRULE:FREQ=DAILY"}},

@@ -207,9 +207,9 @@ func (m *mapper) exclude(made *master, c *ical.Component) {
 	s.sort()
 }
 
-// eachDate goes through the values of an EXDATE or RDATE. vCalendar 1.0 has semicolons between them.
+// eachDate goes through the values of an EXDATE or RDATE. vCalendar 1.0 has semicolons between them; some escape commas.
 func eachDate(property *ical.Property) iter.Seq[string] {
-	return strings.FieldsFuncSeq(property.Value, func(r rune) bool { return r == ',' || r == ';' })
+	return strings.FieldsFuncSeq(property.Value, func(r rune) bool { return r == ',' || r == ';' || r == '\\' })
 }
 
 // wallsOf are the instances of a series that a date or time names: one, or for a date in a series with

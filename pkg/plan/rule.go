@@ -51,7 +51,9 @@ func weekdayNumber(day string) int {
 func parseRule(value string) (*rule, error) {
 	r := &rule{interval: 1}
 	seen := map[string]bool{}
-	for part := range strings.SplitSeq(strings.TrimPrefix(strings.ToUpper(strings.TrimSpace(value)), "RRULE:"), ";") {
+	// Some escape semicolons and commas as if a rule were text.
+	bare := strings.ReplaceAll(strings.ToUpper(strings.TrimSpace(value)), `\`, "")
+	for part := range strings.SplitSeq(strings.TrimPrefix(bare, "RRULE:"), ";") {
 		name, text, _ := strings.Cut(strings.TrimSpace(part), "=")
 		name, text = strings.TrimSpace(name), strings.TrimSpace(text)
 		if text == "" || strings.HasPrefix(name, "X-") || seen[name] {
