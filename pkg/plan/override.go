@@ -13,7 +13,7 @@ import (
 func (d *differ) override(desired *event.Desired) {
 	master := d.series[desired.MasterKey]
 	if master == nil || master.missing {
-		d.delta.Unchanged++
+		d.unreachable(desired)
 		return
 	}
 	if d.heldByLone(desired) || d.heldByOwn(desired, master) {
@@ -35,6 +35,18 @@ func (d *differ) override(desired *event.Desired) {
 		d.upsert(desired, entry, hash)
 		d.delta.Updates++
 	}
+}
+
+// unreachable decides about an override whose series is not in Google. There is nothing to write, but only a write closes an
+// open intent, and a sync does not settle before.
+func (d *differ) unreachable(desired *event.Desired) {
+	known := d.view.Entries[desired.Key]
+	lone := known != nil && known.GetMasterKey() == ""
+	if d.view.Intents[desired.Key] != nil && !lone && d.plan.Action != AdditiveOnly {
+		d.remove(desired.Key, known, desired.MasterKey, desired.Instance)
+		return
+	}
+	d.delta.Unchanged++
 }
 
 // takeOverride is the entry of an override; when its master moves to a new key, so does the entry.

@@ -172,6 +172,28 @@ func TestAnInstanceThatTheDatesLackKeepsItsState(t *testing.T) {
 	require.Equal(t, []string{"-" + mayOwn}, ops(diff(t, w, december, thrice+"\n\nUID:2\nDTSTART:20270601")), "the feed takes it back")
 }
 
+// An intent on a changed instance is closed although the user deleted the series: open, it would keep each sync from settling.
+func TestAnIntentOutlivesItsSeries(t *testing.T) {
+	t.Parallel()
+	const feed, override = "UID:1\nDTSTART:20260310T090000Z\nSUMMARY:s\nRRULE:FREQ=DAILY;COUNT=5\n\nUID:1\nRECURRENCE-ID:20260313T090000Z\nDTSTART:20260320T090000Z\nSUMMARY:x\n", "1|20260313T090000Z"
+	s := settings()
+	for _, written := range []bool{true, false} {
+		w := known(t, s, feed)
+		w.entries["1"].State = calferryv1.EntryState_ENTRY_STATE_USER_DELETED
+		delete(w.google, "1")
+		if !written {
+			delete(w.entries, override)
+		}
+		require.Empty(t, diff(t, w, s, feed).Changes)
+		w.intents[override] = &calferryv1.Intent{Key: override, Upsert: true}
+		delta := diff(t, w, s, feed)
+		require.Equal(t, []string{"-" + override}, ops(delta))
+		w.apply(delta.Changes, func() outcome { return done })
+		require.Empty(t, w.intents)
+		require.Empty(t, diff(t, w, s, feed).Changes)
+	}
+}
+
 // A message that cancels a changed instance deletes the event of its own that stands in for it.
 func TestACancelledInstanceThatTheDatesLack(t *testing.T) {
 	t.Parallel()

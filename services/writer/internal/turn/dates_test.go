@@ -246,3 +246,30 @@ func TestASeriesComesAndGoesAroundItsInstance(t *testing.T) {
 		}
 	}
 }
+
+// The subscription settles although the user deleted a series of which a write was lost.
+func TestASeriesIsDeletedBehindALostWriteToItsInstance(t *testing.T) {
+	t.Parallel()
+	for _, written := range []bool{true, false} {
+		t.Run(fmt.Sprint("written before: ", written), func(t *testing.T) {
+			t.Parallel()
+			s := newSeries(t)
+			if written {
+				s.over[2] = "moved"
+				s.put("master")
+			}
+			s.settle()
+			s.put("another master")
+			require.NoError(t, s.sim.UserDelete(calendar, s.id(s.key)))
+			s.settle() // the ledger learns of it
+			s.over[2] = "moved again"
+			s.put("another master")
+			head := s.head()
+			head.OpenIntent(s.overrideKey(2), calferryv1.Op_OP_UPSERT, "a dead turn", s.now())
+			require.NoError(t, s.store.SwapHead(s.ctx, sub, head))
+			s.settle()
+			require.Empty(t, s.head().OpenIntents())
+			require.Nil(t, s.sync())
+		})
+	}
+}
