@@ -138,7 +138,7 @@ func (m *mapper) collect(component *ical.Component) {
 	if component.Value("RECURRENCE-ID") == "" {
 		src.recurrenceID = nil
 	}
-	if text := component.Value("SEQUENCE"); digits(text) && len(text) < 10 {
+	if text := component.Value("SEQUENCE"); digits(text) && len(text) < 19 {
 		src.sequence = number(text)
 	}
 	src.cancelled = strings.EqualFold(component.Value("STATUS"), "CANCELLED")

@@ -232,6 +232,7 @@ func TestIdentity(t *testing.T) {
 	t.Run("newer version", func(t *testing.T) {
 		t.Parallel()
 		require.Equal(t, []string{"1 2026-03-11 to 2026-03-12"}, shown(desire(t, settings(), "UID:1\nSEQUENCE:2\nDTSTART:20260311\n\nUID:1\nSEQUENCE:1\nDTSTART:20260310")))
+		require.Equal(t, []string{"1 2026-03-11 to 2026-03-12"}, shown(desire(t, settings(), "UID:1\nSEQUENCE:1767225601\nDTSTART:20260311\n\nUID:1\nSEQUENCE:1767225600\nDTSTART:20260310")))
 		require.Equal(t, "b", desire(t, settings(), "UID:1\nLAST-MODIFIED:20260102T000000Z\nDTSTART:20260311\nSUMMARY:b\n\nUID:1\nLAST-MODIFIED:20260101T000000Z\nDTSTART:20260311\nSUMMARY:a").Events[0].Body.Summary)
 		require.Empty(t, keys(desire(t, settings(), "UID:1\nDTSTART:20260311\n\nUID:1\nSEQUENCE:1\nSTATUS:CANCELLED\nDTSTART:20260311")))
 	})
