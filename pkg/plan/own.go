@@ -167,7 +167,8 @@ func (d *differ) whereIs(key string) whereabouts {
 	case d.hasInstance(override):
 		return replaced
 	}
-	if other != nil {
+	// It cannot wait with an open intent, which only a write closes.
+	if other != nil && (!other.IsOverride() || d.view.Intents[key] == nil) {
 		return awaited
 	}
 	return elsewhere

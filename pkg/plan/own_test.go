@@ -194,6 +194,27 @@ func TestAnIntentOutlivesItsSeries(t *testing.T) {
 	}
 }
 
+// Nor does one on the event of its own that stood in for it.
+func TestAnIntentOnAnOwnEventOutlivesItsSeries(t *testing.T) {
+	t.Parallel()
+	const own = "1|20270501T070000Z|own"
+	const other = "\n\nUID:2\nDTSTART:20300101"
+	s := settings()
+	s.Since = time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
+	s.Now = s.Since
+	w := known(t, s, thrice+earlier+other)
+	w.entries["1"].State = calferryv1.EntryState_ENTRY_STATE_USER_DELETED
+	delete(w.google, "1")
+	s.Now = time.Date(2027, 4, 20, 0, 0, 0, 0, time.UTC)
+	require.Empty(t, ops(diff(t, w, s, thrice+earlier+other)))
+	w.intents[own] = &calferryv1.Intent{Key: own, Upsert: true}
+	delta := diff(t, w, s, thrice+earlier+other)
+	require.Equal(t, []string{"-" + own}, ops(delta))
+	w.apply(delta.Changes, func() outcome { return done })
+	require.Empty(t, w.intents)
+	require.Empty(t, diff(t, w, s, thrice+earlier+other).Changes)
+}
+
 // A message that cancels a changed instance deletes the event of its own that stands in for it.
 func TestACancelledInstanceThatTheDatesLack(t *testing.T) {
 	t.Parallel()
