@@ -10,11 +10,18 @@ import (
 type Zones struct {
 	// preferred are tried first when only the rules of a zone are known.
 	preferred []*time.Location
-	defined   map[string]*definition
-	loaded    map[string]*time.Location
-	named     map[string]*time.Location
-	matched   map[matchKey]*time.Location
-	built     map[*definition]*time.Location
+	// own are definitions by calendar; defined are the first of each name, for calendars that have none.
+	own     map[ownID]*definition
+	defined map[string]*definition
+	loaded  map[string]*time.Location
+	named   map[string]*time.Location
+	matched map[matchKey]*time.Location
+	built   map[*definition]*time.Location
+}
+
+type ownID struct {
+	calendar *Calendar
+	id       string
 }
 
 type matchKey struct {
@@ -52,7 +59,7 @@ type Zone struct {
 // NewZones prefers the named zones, in that order, where only rules are known. Unknown names are ignored.
 func NewZones(preferred ...string) *Zones {
 	z := &Zones{
-		defined: map[string]*definition{}, loaded: map[string]*time.Location{}, named: map[string]*time.Location{},
+		own: map[ownID]*definition{}, defined: map[string]*definition{}, loaded: map[string]*time.Location{}, named: map[string]*time.Location{},
 		matched: map[matchKey]*time.Location{}, built: map[*definition]*time.Location{},
 	}
 	for _, name := range preferred {
@@ -63,22 +70,32 @@ func NewZones(preferred ...string) *Zones {
 	return z
 }
 
-// Add makes a VTIMEZONE of the feed known. The first one with a TZID counts.
+// Add makes a VTIMEZONE of the feed known. The first one with a TZID counts in its calendar, and in those that have none:
+// "Customized Time Zone" is another one in each calendar of Outlook's.
 func (z *Zones) Add(vtimezone *Component) {
 	id := cleanID(vtimezone.Value("TZID"))
-	if id == "" || z.defined[id] != nil {
+	own := ownID{vtimezone.Calendar, id}
+	if id == "" || z.own[own] != nil {
 		return
 	}
-	if zone := define(vtimezone); zone != nil {
+	zone := define(vtimezone)
+	if zone == nil {
+		return
+	}
+	z.own[own] = zone
+	if z.defined[id] == nil {
 		z.defined[id] = zone
 	}
 }
 
-// Resolve finds the zone that a TZID means for times near a moment. UTC is never a guess: when nothing is
+// Resolve finds the zone that a TZID means in a calendar, for times near a moment. UTC is never a guess: when nothing is
 // known, the answer is Unknown.
-func (z *Zones) Resolve(id string, near time.Time) Zone {
+func (z *Zones) Resolve(calendar *Calendar, id string, near time.Time) Zone {
 	id = cleanID(id)
-	zone := z.defined[id]
+	zone := z.own[ownID{calendar, id}]
+	if zone == nil {
+		zone = z.defined[id]
+	}
 	location := z.Name(id)
 	if location == nil && zone != nil {
 		location = z.Name(zone.place)

@@ -272,6 +272,11 @@ END:VTIMEZONE
 
 `
 
+func fixedZone(offset string) string {
+	return "BEGIN:VTIMEZONE\nTZID:Customized Time Zone\nBEGIN:STANDARD\nDTSTART:19700101T000000\nTZOFFSETFROM:" + offset + "\nTZOFFSETTO:" + offset +
+		"\nEND:STANDARD\nEND:VTIMEZONE\n"
+}
+
 // Bodies that are put together wrongly lose no event, and never look more whole than they are.
 func TestReadsOddBodies(t *testing.T) {
 	t.Parallel()
@@ -301,12 +306,23 @@ func TestReadsOddBodies(t *testing.T) {
 		"a first calendar, cut":           {open("BEGIN:VEVENT\nUID:1\nDTSTART:2026\n") + whole(two), []string{second}, plan.AdditiveOnly},
 		"a calendar in a calendar":        {open(one + whole(two) + "END:VCALENDAR\n"), []string{berlin, second}, plan.Apply},
 		"a calendar in a calendar, cut":   {open(one + whole(two)), []string{berlin, second}, plan.AdditiveOnly},
-		"zones of their own":              {whole("X-WR-TIMEZONE:America/New_York\n"+one) + whole("X-WR-TIMEZONE:Asia/Tokyo\n"+two), []string{"1 2026-03-10T09:00:00 America/New_York to 2026-03-10T09:00:00", "2 2026-03-11T09:00:00 Asia/Tokyo to 2026-03-11T09:00:00"}, plan.Apply},
-		"the zone behind the events":      {whole(one + "X-WR-TIMEZONE:Asia/Tokyo\n"), []string{"1 2026-03-10T09:00:00 Asia/Tokyo to 2026-03-10T09:00:00"}, plan.Apply},
-		"a cancelling calendar behind":    {whole(one+two) + whole("METHOD:CANCEL\n"+strings.Replace(two, "UID", "SEQUENCE:1\nUID", 1)), []string{berlin}, plan.Apply},
-		"METHOD behind the events":        {whole(one) + whole(two+"METHOD:REPLY\n") + whole(one+"METHOD:cancel\n"), []string{}, plan.Apply},
-		"a cancelling calendar, as new":   {whole(two) + whole("METHOD:CANCEL\n"+two), []string{}, plan.Apply},
-		"folds in names and empty folds":  {whole("BEGIN:VEVENT\nUID:1\nDTST\n ART:20260310T090000\n \nEND:VEVENT\n"), []string{berlin}, plan.Apply},
+		"zones of one name": {
+			whole(fixedZone("+0300")+strings.Replace(one, "DTSTART:", "DTSTART;TZID=Customized Time Zone:", 1)) +
+				whole(fixedZone("-0800")+strings.Replace(two, "DTSTART:", "DTSTART;TZID=Customized Time Zone:", 1)),
+			[]string{"1 2026-03-10T09:00:00 Etc/GMT-3 to 2026-03-10T09:00:00", "2 2026-03-11T09:00:00 Etc/GMT+8 to 2026-03-11T09:00:00"},
+			plan.Apply,
+		},
+		"a zone that another defines": {
+			whole(fixedZone("+0300")+one) + whole(strings.Replace(two, "DTSTART:", "DTSTART;TZID=Customized Time Zone:", 1)),
+			[]string{berlin, "2 2026-03-11T09:00:00 Etc/GMT-3 to 2026-03-11T09:00:00"},
+			plan.Apply,
+		},
+		"zones of their own":             {whole("X-WR-TIMEZONE:America/New_York\n"+one) + whole("X-WR-TIMEZONE:Asia/Tokyo\n"+two), []string{"1 2026-03-10T09:00:00 America/New_York to 2026-03-10T09:00:00", "2 2026-03-11T09:00:00 Asia/Tokyo to 2026-03-11T09:00:00"}, plan.Apply},
+		"the zone behind the events":     {whole(one + "X-WR-TIMEZONE:Asia/Tokyo\n"), []string{"1 2026-03-10T09:00:00 Asia/Tokyo to 2026-03-10T09:00:00"}, plan.Apply},
+		"a cancelling calendar behind":   {whole(one+two) + whole("METHOD:CANCEL\n"+strings.Replace(two, "UID", "SEQUENCE:1\nUID", 1)), []string{berlin}, plan.Apply},
+		"METHOD behind the events":       {whole(one) + whole(two+"METHOD:REPLY\n") + whole(one+"METHOD:cancel\n"), []string{}, plan.Apply},
+		"a cancelling calendar, as new":  {whole(two) + whole("METHOD:CANCEL\n"+two), []string{}, plan.Apply},
+		"folds in names and empty folds": {whole("BEGIN:VEVENT\nUID:1\nDTST\n ART:20260310T090000\n \nEND:VEVENT\n"), []string{berlin}, plan.Apply},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

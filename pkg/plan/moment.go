@@ -139,6 +139,8 @@ func number(digits string) int {
 
 // reading says how the times of one property are read.
 type reading struct {
+	// calendar is the one whose VTIMEZONEs count first.
+	calendar *ical.Calendar
 	// floating is the zone of times that name none, and nameless whether Google knows no name of it.
 	floating *time.Location
 	nameless bool
@@ -152,7 +154,7 @@ type reading struct {
 
 // reading is how the times of an event are read that lean on no other.
 func (m *mapper) reading(src *source, single bool) reading {
-	return reading{floating: m.floating(src), single: single, defined: single}
+	return reading{calendar: src.component.Calendar, floating: m.floating(src), single: single, defined: single}
 }
 
 // near is how times are read that lean on a start: without a zone of their own they are in the start's,
@@ -161,7 +163,7 @@ func (m *mapper) near(src *source, start moment, single bool) reading {
 	if start.allDay {
 		return m.reading(src, single)
 	}
-	return reading{floating: start.zone, nameless: start.nameless, single: single, defined: single}
+	return reading{calendar: src.component.Calendar, floating: start.zone, nameless: start.nameless, single: single, defined: single}
 }
 
 // moment reads a property's value.
@@ -209,7 +211,7 @@ func (m *mapper) zoned(property *ical.Property, id string, wall time.Time, how r
 	note := func(code, text string) {
 		m.note(Note{Line: property.Line, Kind: NoteZone, Code: code, Text: text})
 	}
-	zone := m.zones.Resolve(id, wall)
+	zone := m.zones.Resolve(how.calendar, id, wall)
 	m.zoneUse(property, id, cmp.Or(zone.Location, how.floating), ways[zone.How])
 	switch zone.How {
 	case ical.Unknown:
@@ -279,7 +281,7 @@ func (m *mapper) floating(src *source) *time.Location {
 		if name == "" {
 			continue
 		}
-		if found := m.zones.Resolve(name, m.settings.Now); found.Location != nil && !found.Nameless {
+		if found := m.zones.Resolve(calendar, name, m.settings.Now); found.Location != nil && !found.Nameless {
 			zone = found.Location
 			break
 		}
