@@ -63,7 +63,11 @@ func (l *life) happen(t *rapid.T) {
 		clear(l.deleted) // a series takes along, and brings, what it has
 	case 3:
 		if len(l.intents) == 0 { // else the ledger may not learn of it
-			l.userDelete(lifeTitle(rapid.IntRange(0, len(lifeInstances)-1).Draw(t, "deleted")))
+			if n := rapid.IntRange(0, len(lifeInstances)).Draw(t, "deleted"); n < len(lifeInstances) {
+				l.userDelete(lifeTitle(n))
+			} else {
+				l.userDelete("s")
+			}
 		}
 	case 4:
 		l.refuseRule(t)
@@ -101,6 +105,9 @@ func (l *life) userDelete(title string) {
 		}
 		l.entries[key].State = calferryv1.EntryState_ENTRY_STATE_USER_DELETED
 		l.touched[title], l.deleted[title] = true, true
+		for n := range lifeInstances {
+			l.touched[lifeTitle(n)] = l.touched[lifeTitle(n)] || title == "s" // with the series
+		}
 	}
 }
 
