@@ -29,7 +29,7 @@ local changed = {} -- records of levels, by key; written once, with the answer
 local function answer(verb, at, scope, following)
   write(KEYS[1], LANE, lane)
   for key, record in pairs(changed) do write(key, LEVEL, record) end
-  local parallel = max(1, min(4, math.ceil(0.29e-6 * lane.pace)))
+  local parallel = max(1, min(4, math.ceil(0.285e-6 * lane.pace)))
   if lane.closed > 0 then parallel = 1 end
   return {verb, int(max(0, at - now)), scope, int(parallel), int(lane.pace), int(now) .. probes,
     int(following and following - now or 0)}

@@ -18,9 +18,8 @@ func TestLaneController(t *testing.T) {
 	t.Parallel()
 	// Beyond the slack with these seeds; held to what is reached here. Decisions 52 and 54 tell why.
 	beyond := map[string]Cell{
-		"TB7b1":          {Slowdown: 2.57, Rejected: 1.13},
-		"TB4b15+noise2%": {Slowdown: 1.67, Rejected: 2.73},
-		"FW60/10":        {Slowdown: 1.69, Rejected: 1.47},
+		"TB4b15+noise2%": {Slowdown: 1.65, Rejected: 2.64},
+		"FW60/10":        {Slowdown: 1.75, Rejected: 1.56},
 	}
 	main := []string{"TB5b30", "TB8b8", "TB2b10", "SW240/60"}
 	for _, cell := range Reference() {
