@@ -33,7 +33,7 @@ func (d *differ) absent() {
 		}
 		over := d.over(entry)
 		counts := removable(entry) && !over && !d.view.Discarded[key]
-		if d.desired[key] != nil || d.outOfWindow[key] || d.moved[key] != "" {
+		if d.desired[key] != nil || d.outOfWindow[key] || d.moved[key] != "" || d.deleted[key] {
 			if counts {
 				known++
 			}

@@ -33,13 +33,16 @@ func (d *differ) upsert(desired *event.Desired, entry *calferryv1.Entry, hash []
 }
 
 // freeIDKey is the id key of a key's event: that of its entry, else the key itself (said as ""), unless
-// an event that was called so before still has the id.
+// an event that was called so before still has the id, or has used it up.
 func (d *differ) freeIDKey(key string, entry *calferryv1.Entry) string {
 	if entry != nil {
 		return entry.GetIdKey()
 	}
-	candidate := key
-	for n := 2; ; n++ {
+	candidate, n := key, 2
+	if used := d.burnt[key]; used > 0 {
+		candidate, n = key+"#"+strconv.Itoa(used+1), used+2
+	}
+	for ; ; n++ {
 		holder, used := d.holders[candidate]
 		if (!used || holder == key) && (d.view.Taken == nil || !d.view.Taken(candidate)) {
 			break

@@ -51,7 +51,8 @@ type View struct {
 //
 // A changed instance without its series is an event of its own; when the series is there, its key is that of an override.
 // The event is then deleted by an OP_DELETE under a key of its own whose id_key is the id key of the entry. To apply it,
-// move that entry, with its id_key, to the Change's key, before anything else is written under the old key. Under an open
+// move that entry, with its id_key, to the Change's key, before anything else is written under the old key. An entry that
+// stands there makes way if it is of the same event, or of one that is deleted, without an open intent. Under an open
 // intent the event may be there although the entry says that it was deleted.
 //
 // Moving an entry is idempotent, and a Delta that was never applied is computed again by the next sync.

@@ -66,6 +66,8 @@ type differ struct {
 	desired map[string]*event.Desired
 	// holders are the keys of entries, by the id key that they use.
 	holders map[string]string
+	// burnt are the numbers up to which the id keys of an instance's lone events are used up, by its override's key.
+	burnt map[string]int
 	// children are the entries of overrides, by the key of their master.
 	children map[string][]*calferryv1.Entry
 	// taken are the entries that move to a desired key; moved is the way back, by the entry's key.
@@ -105,7 +107,7 @@ func newDiffer(p *Plan, v View, s Settings) *differ {
 			Titles: map[string]string{}, Identity: cmp.Or(s.Identity, calferryv1.Identity_IDENTITY_UID),
 			Reissue: &calferryv1.ReissueEvidence{Reissued: v.Reissue.GetReissued(), Stable: v.Reissue.GetStable()},
 		},
-		desired: make(map[string]*event.Desired, len(p.Events)), holders: make(map[string]string, len(v.Entries)),
+		desired: make(map[string]*event.Desired, len(p.Events)), holders: make(map[string]string, len(v.Entries)), burnt: map[string]int{},
 		children: map[string][]*calferryv1.Entry{}, taken: map[string]*calferryv1.Entry{}, moved: map[string]string{},
 		series: map[string]*masterState{}, deleted: map[string]bool{}, order: map[string]sortKey{},
 		unreadable: setOf(p.Unreadable), outOfWindow: setOf(p.OutOfWindow),
@@ -119,6 +121,7 @@ func newDiffer(p *Plan, v View, s Settings) *differ {
 			continue
 		}
 		d.holders[idKey(entry)] = key
+		d.burn(entry)
 	}
 	for _, entries := range d.children {
 		slices.SortFunc(entries, func(a, b *calferryv1.Entry) int { return cmp.Compare(a.GetKey(), b.GetKey()) })

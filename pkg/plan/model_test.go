@@ -23,7 +23,9 @@ type world struct {
 	entries map[string]*calferryv1.Entry
 	intents map[string]*calferryv1.Intent
 	// google holds events by the key that their id derives from, and changed instances below them.
-	google   map[string]*held
+	google map[string]*held
+	// burnt are the ids of events that were deleted: Google revives them for those who know that they deleted them.
+	burnt    map[string]bool
 	requests int
 	// turn are the Changes so far of this turn.
 	turn map[string]*calferryv1.Change
@@ -36,7 +38,7 @@ type held struct {
 }
 
 func newWorld() *world {
-	return &world{entries: map[string]*calferryv1.Entry{}, intents: map[string]*calferryv1.Intent{}, google: map[string]*held{}}
+	return &world{entries: map[string]*calferryv1.Entry{}, intents: map[string]*calferryv1.Intent{}, google: map[string]*held{}, burnt: map[string]bool{}}
 }
 
 func (w *world) view() plan.View {
@@ -85,6 +87,12 @@ func (w *world) apply(changes []*calferryv1.Change, how func() outcome) {
 			}
 		}
 		result := how()
+		if w.theirs(c, entry, intent) {
+			gone := &calferryv1.Entry{Key: c.GetKey(), IdKey: c.GetIdKey(), State: calferryv1.EntryState_ENTRY_STATE_USER_DELETED}
+			w.entries[c.GetKey()] = gone
+			delete(w.intents, c.GetKey())
+			continue
+		}
 		if result != done {
 			if intent == nil {
 				intent = &calferryv1.Intent{Key: c.GetKey()}
@@ -103,18 +111,26 @@ func (w *world) apply(changes []*calferryv1.Change, how func() outcome) {
 	}
 }
 
+// theirs: the event is a tombstone, and nothing says that we made it one. So it counts as deleted by the user.
+func (w *world) theirs(c *calferryv1.Change, e *calferryv1.Entry, intent *calferryv1.Intent) bool {
+	id := w.id(c, e)
+	return c.GetOp() == calferryv1.Op_OP_UPSERT && c.GetMasterKey() == "" && w.google[id] == nil && w.burnt[id] &&
+		e.GetState() != calferryv1.EntryState_ENTRY_STATE_DELETED && !intent.GetDelete()
+}
+
 // resetBy: the master of c was written, and its instances forgotten, in this turn.
 func (w *world) resetBy(c *calferryv1.Change) bool {
 	return c.GetMasterKey() != "" && w.entries[c.GetKey()].GetContentHash() == nil
 }
 
 func (w *world) move(c *calferryv1.Change) {
-	if c.GetIdKey() == "" || w.entries[c.GetKey()] != nil {
+	held := w.entries[c.GetKey()]
+	if c.GetIdKey() == "" || held != nil && !w.makesWay(held, c) {
 		return
 	}
 	for key, e := range w.entries {
 		switch {
-		case idKey(e) != c.GetIdKey() || (e.GetMasterKey() == "") != (c.GetMasterKey() == ""):
+		case key == c.GetKey() || idKey(e) != c.GetIdKey() || (e.GetMasterKey() == "") != (c.GetMasterKey() == ""):
 		case c.GetOp() == calferryv1.Op_OP_DELETE:
 			aside := proto.CloneOf(e)
 			aside.Key, aside.IdKey = c.GetKey(), c.GetIdKey()
@@ -132,6 +148,12 @@ func (w *world) move(c *calferryv1.Change) {
 			return
 		}
 	}
+}
+
+// makesWay: an entry is that of the event which c deletes, or of one that is deleted for certain.
+func (w *world) makesWay(held *calferryv1.Entry, c *calferryv1.Change) bool {
+	return c.GetOp() == calferryv1.Op_OP_DELETE && (idKey(held) == c.GetIdKey() ||
+		held.GetState() == calferryv1.EntryState_ENTRY_STATE_DELETED && held.GetMasterKey() == "" && w.intents[c.GetKey()] == nil)
 }
 
 func (w *world) id(c *calferryv1.Change, e *calferryv1.Entry) string {
@@ -171,6 +193,7 @@ func (w *world) send(c *calferryv1.Change, e *calferryv1.Entry) {
 	}
 	id := w.id(c, e)
 	if body == nil {
+		w.burnt[id] = w.burnt[id] || w.google[id] != nil
 		delete(w.google, id)
 		return
 	}

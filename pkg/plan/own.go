@@ -95,21 +95,63 @@ func (d *differ) heldByLone(desired *event.Desired) bool {
 		d.delta.Unchanged++
 		return true
 	}
-	if shown {
+	if shown || lone.GetState() == calferryv1.EntryState_ENTRY_STATE_DELETED {
 		d.setAside(lone)
+		if !shown {
+			d.delta.Deletes-- // it merely moves, with no request
+		}
 	}
 	return false
 }
 
-// setAside deletes a lone event whose key is its override's now.
+// setAside deletes a lone event whose key is its override's now. The entry of one that was deleted already moves, too: it
+// tells that it was us, and that the id is used up.
+//
+// It is the first that is written, lest a ChangeSet that is cut have the override without it.
 func (d *differ) setAside(lone *calferryv1.Entry) {
-	key := ownKey(lone.GetKey())
-	for n := 2; d.view.Entries[key] != nil || d.view.Intents[key] != nil; n++ {
-		key = ownKey(lone.GetKey()) + "#" + itoa(n)
-	}
 	aside := proto.CloneOf(lone)
 	aside.IdKey = idKey(lone)
+	key := d.asideKey(lone)
 	d.remove(key, aside, "", "")
+	d.order[key] = sortKey{}
+}
+
+// asideKey is the ownKey under which a lone event is set aside: that under which a turn that died has left it, else the
+// first whose event is deleted, or that has none. The ledger would grow for ever if each time had an entry of its own.
+func (d *differ) asideKey(lone *calferryv1.Entry) string {
+	own := ownKey(lone.GetKey())
+	free := ""
+	for key, n := own, 2; ; n++ {
+		entry, intent := d.view.Entries[key], d.view.Intents[key]
+		if entry != nil && idKey(entry) == idKey(lone) {
+			return key
+		}
+		if free == "" && intent == nil && (entry == nil || entry.GetState() == calferryv1.EntryState_ENTRY_STATE_DELETED) {
+			free = key
+		}
+		if entry == nil && intent == nil {
+			return free
+		}
+		key = own + "#" + itoa(n)
+	}
+}
+
+// burn notes which ids of the lone events of an instance are used up: those up to the one that an entry under an ownKey
+// has. Google would take an event with such an id for one that the user deleted, once its entry has made way for that of
+// another.
+func (d *differ) burn(entry *calferryv1.Entry) {
+	override, own := overrideOf(entry.GetKey())
+	if !own {
+		return
+	}
+	rest, ok := strings.CutPrefix(idKey(entry), override)
+	switch count, numbered := strings.CutPrefix(rest, "#"); {
+	case !ok:
+	case rest == "":
+		d.burnt[override] = max(d.burnt[override], 1)
+	case numbered && digits(count) && len(count) < 10:
+		d.burnt[override] = max(d.burnt[override], number(count))
+	}
 }
 
 // heldByOwn decides about an override by the event of its own that stood in for it. It reports whether the override is

@@ -403,3 +403,50 @@ func TestASeriesAppearsAroundItsInstance(t *testing.T) {
 	w.entries["1|20260311T090000Z"].State = calferryv1.EntryState_ENTRY_STATE_USER_DELETED
 	require.Equal(t, []string{"+1"}, ops(diff(t, w, s, master+single+other)))
 }
+
+// A series that comes and goes around its instance costs no more of the ledger each time: not on its way either, when a
+// write is lost.
+func TestASeriesComesAndGoesForEver(t *testing.T) {
+	t.Parallel()
+	const master = "UID:1\nDTSTART:20260310T090000Z\nSUMMARY:s\nRRULE:FREQ=DAILY;COUNT=5"
+	const single = "\n\nUID:1\nRECURRENCE-ID:20260311T090000Z\nDTSTART:20260320T090000Z\nSUMMARY:x\n"
+	const other = "\n\nUID:2\nDTSTART:20260401\n"
+	for name, feeds := range map[string][]string{
+		"alone, with it":              {single + other, master + single + other},
+		"alone, away, with it":        {single + other, other, master + single + other},
+		"alone, with it, away":        {single + other, master + single + other, other},
+		"alone, the series, with it":  {single + other, master + other, master + single + other},
+		"alone, away, the series":     {single + other, other, master + other},
+		"alone, away, with it, alone": {single + other, other, master + single + other, single + other, other},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for lostAt := range 4 { // 0: none
+				s := settings()
+				w := known(t, s, other)
+				entries := 0
+				for cycle := range 5 {
+					for _, feed := range feeds {
+						sent := 0
+						w.apply(diff(t, w, s, feed).Changes, func() outcome {
+							if sent++; sent == lostAt && cycle == 1 {
+								return lost
+							}
+							return done
+						})
+						for range 2 {
+							w.apply(diff(t, w, s, feed).Changes, func() outcome { return done })
+						}
+						require.Empty(t, w.intents)
+						require.Empty(t, diff(t, w, s, feed).Changes)
+						require.Equal(t, strings.Count(feed, "SUMMARY:x"), w.titled("x"), "cycle %d: %v", cycle, w.entries)
+					}
+					if cycle == 2 {
+						entries = len(w.entries)
+					}
+				}
+				require.Len(t, w.entries, entries)
+			}
+		})
+	}
+}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/calferry/calferry/pkg/event"
 	"github.com/calferry/calferry/pkg/gcal"
 	"github.com/calferry/calferry/pkg/plan"
 	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
@@ -270,6 +271,58 @@ func TestASeriesIsDeletedBehindALostWriteToItsInstance(t *testing.T) {
 			s.settle()
 			require.Empty(t, s.head().OpenIntents())
 			require.Nil(t, s.sync())
+		})
+	}
+}
+
+// However often a series comes and goes around its instance, the ledger does not grow, and the instance is not taken for
+// one that the user deleted.
+func TestASeriesComesAndGoesForEver(t *testing.T) {
+	t.Parallel()
+	for _, step := range []turn.Step{"", turn.StepIntents, turn.StepAnswer, turn.StepSave, turn.StepClear} {
+		t.Run("crash at "+string(step), func(t *testing.T) {
+			t.Parallel()
+			s := newSeries(t)
+			s.feed["other"] = event.Desired{Key: "other", Body: hour("other", s.first), NextStart: s.first, LastEnd: s.first}
+			s.settle()
+			with := func(want int, change func()) {
+				s.put("master")
+				change()
+				if body := s.sync(); body != nil && step != "" {
+					s.world.start(body).until(step).crash()
+					s.loseLease()
+				}
+				s.world.settle()
+				shown := 0
+				for _, e := range s.sim.Events(calendar) {
+					if e.Summary == "moved" && e.Status != "cancelled" {
+						shown++
+					}
+				}
+				require.Equal(t, want, shown)
+			}
+			entries := 0
+			for cycle := range 4 {
+				s.over[2] = "moved"
+				with(1, func() {
+					d := s.feed[s.overrideKey(2)]
+					d.MasterKey, d.Instance = "", ""
+					clear(s.feed)
+					s.feed[d.Key] = d
+				})
+				delete(s.over, 2)
+				with(0, func() { delete(s.feed, s.key) })
+				s.over[2] = "moved"
+				with(1, func() {})
+				pages, err := s.store.Pages(s.ctx, sub, s.head())
+				require.NoError(t, err)
+				if cycle == 1 {
+					entries = pages.Len()
+				}
+				if cycle > 1 {
+					require.Equal(t, entries, pages.Len())
+				}
+			}
 		})
 	}
 }

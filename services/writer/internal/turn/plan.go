@@ -157,11 +157,11 @@ func (t *turn) rekey() error {
 // that stayed under the old key would still claim the event once that is gone.
 //
 // Nothing but its entry tells that the event is there. So the copies are stored first, and both before the old key is
-// written.
+// written. A turn that dies between the two leaves two entries of one event, which the next one makes one.
 func (t *turn) setAside() error {
 	wanted := map[string]*calferryv1.Change{}
 	for _, c := range t.cs.GetChanges() {
-		if c.GetIdKey() != "" && c.GetOp() == calferryv1.Op_OP_DELETE && !job.IsOverride(c) && t.pages.Get(c.GetKey()) == nil {
+		if c.GetIdKey() != "" && c.GetOp() == calferryv1.Op_OP_DELETE && !job.IsOverride(c) && t.makesWay(c) {
 			wanted[c.GetIdKey()] = c
 		}
 	}
@@ -171,7 +171,7 @@ func (t *turn) setAside() error {
 	var old, copies []*calferryv1.Entry
 	for e := range t.pages.All() {
 		c := wanted[idKey(e)]
-		if c == nil || e.GetMasterKey() != "" {
+		if c == nil || e.GetMasterKey() != "" || e.GetKey() == c.GetKey() {
 			continue
 		}
 		aside := proto.CloneOf(e)
@@ -180,6 +180,9 @@ func (t *turn) setAside() error {
 		}
 		aside.Key, aside.IdKey, aside.KeyHash, aside.MasterKeyHash = c.GetKey(), c.GetIdKey(), nil, nil
 		old, copies = append(old, e), append(copies, aside)
+	}
+	if len(old) == 0 {
+		return nil
 	}
 	for _, e := range copies {
 		t.pages.Put(e)
@@ -193,6 +196,14 @@ func (t *turn) setAside() error {
 		t.pages.Remove(e.GetKey())
 	}
 	return t.storePages()
+}
+
+// makesWay tells whether the entry of the event that the change deletes can stand under the change's key: there is none yet,
+// or one of that same event, or of one that is deleted for certain.
+func (t *turn) makesWay(c *calferryv1.Change) bool {
+	held := t.pages.Get(c.GetKey())
+	return held == nil || held.GetMasterKey() == "" && (idKey(held) == c.GetIdKey() ||
+		held.GetState() == calferryv1.EntryState_ENTRY_STATE_DELETED && t.head.Intent(c.GetKey()) == nil)
 }
 
 func idKey(e *calferryv1.Entry) string {
