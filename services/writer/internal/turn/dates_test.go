@@ -11,6 +11,7 @@ import (
 	"github.com/calferry/calferry/pkg/event"
 	"github.com/calferry/calferry/pkg/gcal"
 	"github.com/calferry/calferry/pkg/plan"
+	"github.com/calferry/calferry/pkg/workqueue"
 	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
 	"github.com/calferry/calferry/services/writer/internal/turn"
 )
@@ -325,4 +326,27 @@ func TestASeriesComesAndGoesForEver(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The entry of a lone instance outlives the delete of its series, in whatever order the two are written.
+func TestALoneInstanceOutlivesItsSeries(t *testing.T) {
+	t.Parallel()
+	s := newSeries(t)
+	s.feed["other"] = event.Desired{Key: "other", Body: hour("other", s.first), NextStart: s.first, LastEnd: s.first}
+	s.over[2] = "moved"
+	s.put("master")
+	s.settle()
+	key := s.overrideKey(2)
+	d := s.feed[key]
+	d.MasterKey, d.Instance, d.NextStart = "", "", s.first
+	clear(s.feed)
+	s.feed[key] = d
+	for body := s.sync(); body != nil; {
+		res := s.run(body, func(c *turn.Config) { c.Batch = 1 })
+		require.NotEqual(t, workqueue.VerbAgain, res.Verb())
+		body = res.Body()
+	}
+	require.Empty(t, s.entry(key).GetMasterKey())
+	require.Equal(t, calferryv1.EntryState_ENTRY_STATE_LIVE, s.entry(key).GetState())
+	require.Nil(t, s.sync())
 }

@@ -87,7 +87,7 @@ func (t *turn) forgetOverrides(master string) {
 	}
 	for _, key := range t.overrides[master] {
 		e, c := t.pages.Get(key), t.skipped[key]
-		if e == nil || userDeleted(e) {
+		if e.GetMasterKey() != master || userDeleted(e) {
 			continue
 		}
 		switch {
@@ -151,6 +151,8 @@ func (t *turn) coverOverrides(master string, out *job.Outcome) {
 		return
 	}
 	for _, key := range t.overrides[master] {
-		t.pages.Remove(key)
+		if t.pages.Get(key).GetMasterKey() == master { // else the key is a lone event's since
+			t.pages.Remove(key)
+		}
 	}
 }
