@@ -114,6 +114,8 @@ type master struct {
 	body  event.Body
 	start moment
 	end   moment
+	// replaced is where a single event starts by its plan, when an override has changed it.
+	replaced *moment
 	// series is nil for single events.
 	series *series
 	// sets are the rules that an expansion wrote out; nil when the series has its own rule.

@@ -52,6 +52,9 @@ func (m *mapper) instanceOf(all []*master, src *source) string {
 	if made, wall := m.find(all, src); made != nil {
 		return made.series.instance(wall)
 	}
+	if made := m.onlyInstance(all, src); made != nil {
+		return event.Instance(made.planned().at, made.planned().allDay)
+	}
 	at, ok := m.moment(src.recurrenceID, m.reading(src, true))
 	if !ok {
 		return ""
@@ -103,18 +106,35 @@ func (m *mapper) named(made *master, src *source) []time.Time {
 	return sortTimes(walls)
 }
 
-// onlyInstance is the single event that an override names by its start; nil if there is none.
+// onlyInstance is the single event that an override names by its start, or by its day; nil if there is none.
 func (m *mapper) onlyInstance(all []*master, src *source) *master {
 	for _, made := range all {
-		if made.series != nil {
-			continue
-		}
-		at, ok := m.moment(src.recurrenceID, m.near(src, made.start, true))
-		if ok && at.allDay == made.start.allDay && at.at.Equal(made.start.at) {
+		if made.series == nil && m.isStart(made, src) {
 			return made
 		}
 	}
 	return nil
+}
+
+func (m *mapper) isStart(made *master, src *source) bool {
+	start := made.planned()
+	if start.allDay {
+		stamp, ok := parseStamp(src.recurrenceID.Value)
+		return ok && m.dayOfStamp(stamp).Equal(start.wall)
+	}
+	at, ok := m.moment(src.recurrenceID, m.near(src, start, true))
+	if ok && at.allDay {
+		return at.wall.Equal(start.wall.Truncate(day))
+	}
+	return ok && at.at.Equal(start.at)
+}
+
+// planned is the start of a single event before an override has changed it.
+func (made *master) planned() moment {
+	if made.replaced != nil {
+		return *made.replaced
+	}
+	return made.start
 }
 
 // replace makes an override the event whose only instance it changes.
@@ -132,6 +152,8 @@ func (m *mapper) replace(made *master, src *source) {
 		m.skip(src, "unreadable-start", "the changed event has no start that can be read")
 		return
 	}
+	was := made.planned()
+	made.replaced = &was
 	made.start, made.end, made.body = start, end, m.body(src, start, end)
 }
 

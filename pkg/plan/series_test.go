@@ -64,6 +64,27 @@ func TestOverrides(t *testing.T) {
 			want: []string{dailyShown, "1|20260517T080000Z 2026-05-17T10:00:00Z to 2026-05-17T10:00:00Z"}, warn: "stale-recurrence-id",
 		},
 		"cancelled instance that is not": {feed: daily + "\n\nUID:1\nSTATUS:CANCELLED\nRECURRENCE-ID:20260517T080000Z\nDTSTART:20260517T100000Z", want: []string{dailyShown}},
+		"of an event's only instance, by its day": {
+			feed: "UID:1\nDTSTART;TZID=Europe/Berlin:20260316T003000\nDURATION:PT1H\nSUMMARY:s\n\nUID:1\nRECURRENCE-ID;VALUE=DATE:20260316\nDTSTART;TZID=Europe/Berlin:20260316T110000\nDURATION:PT1H\nSUMMARY:x",
+			want: []string{"1 2026-03-16T11:00:00 Europe/Berlin to 2026-03-16T12:00:00"},
+		},
+		"of an event's only instance, by its day alone": {
+			feed: "UID:1\nDTSTART;TZID=Europe/Berlin:20260316T003000\nDURATION:PT1H\nSUMMARY:s\n\nUID:1\nRECURRENCE-ID;VALUE=DATE:20260316\nSUMMARY:x",
+			want: []string{"1 2026-03-16T00:30:00 Europe/Berlin to 2026-03-16T01:30:00"},
+		},
+		"of an event's only instance, twice": {
+			feed: "UID:1\nDTSTART:20260316T090000Z\nSUMMARY:s\n\nUID:1\nRECURRENCE-ID;RANGE=THISANDFUTURE:20260316T090000Z\nDTSTART:20260317T100000Z\nSUMMARY:x" +
+				"\n\nUID:1\nRECURRENCE-ID;VALUE=DATE:20260316\nDTSTART:20260318T110000Z\nSUMMARY:y\n\nUID:1\nSEQUENCE:1\nRECURRENCE-ID:20260316T090000Z\nDTSTART:20260319T110000Z\nSUMMARY:z",
+			want: []string{"1 2026-03-19T11:00:00Z to 2026-03-19T11:00:00Z"},
+		},
+		"of an event's only day, by a time": {
+			feed: "UID:1\nDTSTART;VALUE=DATE:20260316\nSUMMARY:s\n\nUID:1\nRECURRENCE-ID:20260316T000000\nDTSTART;VALUE=DATE:20260318\nSUMMARY:x",
+			want: []string{"1 2026-03-18 to 2026-03-19"},
+		},
+		"of another day than the event's": {
+			feed: "UID:1\nDTSTART;TZID=Europe/Berlin:20260316T003000\nSUMMARY:s\n\nUID:1\nRECURRENCE-ID;VALUE=DATE:20260317\nDTSTART:20260317T110000Z\nSUMMARY:x",
+			want: []string{"1 2026-03-16T00:30:00 Europe/Berlin to 2026-03-16T00:30:00", "1|20260317 2026-03-17T11:00:00Z to 2026-03-17T11:00:00Z"}, warn: "stale-recurrence-id",
+		},
 		"without a master":               {feed: "UID:1\nRECURRENCE-ID:20260517T080000Z\nDTSTART:20260517T100000Z", want: []string{"1|20260517T080000Z 2026-05-17T10:00:00Z to 2026-05-17T10:00:00Z"}},
 		"cancelled, without a master":    {feed: "UID:1\nSTATUS:CANCELLED\nRECURRENCE-ID:20260517T080000Z\nDTSTART:20260517T100000Z", want: []string{}},
 		"with a rule, without a master": {
