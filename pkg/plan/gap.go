@@ -38,7 +38,8 @@ func (m *mapper) outOfGap(made *master) *master {
 	}
 	first.key = m.partKey(made.key + "|" + event.Instance(first.start.at, false) + startMark)
 	begin := m.placed(made.start, next)
-	made.series, made.end = m.rest(s, next, begin), m.endAfter(made, begin)
+	made.series, _ = m.rest(s, next, begin)
+	made.end = m.endAfter(made, begin)
 	made.start = begin
 	made.body.Start, made.body.End = made.start.time(), made.end.time()
 	if excluded {

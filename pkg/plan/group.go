@@ -122,6 +122,10 @@ type master struct {
 	sets []*series
 	// moved is set for the later part of a series, from an override of all that follows.
 	moved *move
+	// listed is set for a later part that is written out as dates: it has more of the instances of the series that was moved.
+	listed bool
+	// cut is the wall clock from which on a later part has the instances; zero if there is none.
+	cut time.Time
 	// withdrawn events are cancelled by the feed; dropped ones do not pass the filters.
 	withdrawn, dropped bool
 	// expandedFrom and expandedUntil are where an expansion begins and ends that is not complete.

@@ -39,10 +39,13 @@ func (m *mapper) overrides(all []*master, sources []*source) {
 			m.replace(made, src)
 			continue
 		}
-		if made, wall := m.find(all, src); made != nil {
-			m.change(made, wall, src)
-		} else {
+		switch made, wall := m.find(all, src); {
+		case made == nil:
 			m.alone(src, id, len(all) > 0)
+		case len(made.series.lines()) == 0 && wall.Equal(made.series.start):
+			m.replace(made, src) // no other date of it is written out yet
+		default:
+			m.change(made, wall, src)
 		}
 	}
 }
@@ -183,6 +186,13 @@ func (m *mapper) instanceTimes(made *master, wall time.Time, src *source) (start
 func (made *master) has(wall time.Time, left *effort) bool {
 	if made.series.has([]time.Time{wall}, left)[wall] {
 		return true
+	}
+	if !made.cut.IsZero() && !wall.Before(made.cut) {
+		return false
+	}
+	if made.listed {
+		from := wall.Add(-made.moved.by)
+		return !from.Before(made.moved.at) && made.moved.from.has(from, left)
 	}
 	return slices.ContainsFunc(made.sets, func(set *series) bool {
 		wall := set.wall(made.series.instant(wall))

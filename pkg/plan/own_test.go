@@ -450,3 +450,78 @@ func TestASeriesComesAndGoesForEver(t *testing.T) {
 		})
 	}
 }
+
+// A series that is written out as dates and changed from an instance on keeps its far instances with the part that has them:
+// each is shown once, and what the user deleted stays deleted, while the dates move.
+func TestFarInstancesOfALaterPart(t *testing.T) {
+	t.Parallel()
+	const split = "\n\nUID:1\nRECURRENCE-ID;RANGE=THISANDFUTURE;TZID=Europe/Berlin:20261120T120000\nDTSTART;TZID=Europe/Berlin:20261120T130000\nDURATION:PT1H\nSUMMARY:s\n"
+	feed := thrice + split + later + earlier
+	s := settings()
+	s.Since = time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
+	s.Now = s.Since
+	const part = "1|20261120T110000Z|future"
+	require.Contains(t, keys(desire(t, s, feed)), part+"|20270501T080000Z|own")
+	for _, deleted := range []bool{false, true} {
+		w := newWorld()
+		for n := 0; n < 180; n += 10 { // then the dates leave it behind
+			s.Now = s.Since.AddDate(0, 0, n)
+			delta := diff(t, w, s, feed)
+			require.Empty(t, delta.Held, "day %d", n)
+			w.apply(delta.Changes, func() outcome { return done })
+			require.Empty(t, diff(t, w, s, feed).Changes, "day %d", n)
+			want := 1
+			if n == 0 && deleted {
+				own := w.entries[part+"|20270501T080000Z|own"]
+				own.State = calferryv1.EntryState_ENTRY_STATE_USER_DELETED
+				delete(w.google, own.GetKey())
+			}
+			if deleted {
+				want = 0
+			}
+			require.Equal(t, want, w.titled("earlier"), "day %d: %v", n, ops(delta))
+			require.Equal(t, 1, w.titled("later"), "day %d: %v", n, ops(delta))
+		}
+		require.Contains(t, w.entries, part+"|20270501T080000Z", "the dates have come to it")
+	}
+}
+
+// Nor does a part lose its far instances whose dates are written out because its rule could not move along, or that begins
+// where no date is written out yet.
+func TestFarInstancesOfOtherLaterParts(t *testing.T) {
+	t.Parallel()
+	s := settings()
+	for name, c := range map[string]struct{ feed, own string }{
+		"a rule that does not move along": {
+			feed: "UID:1\nDTSTART:20260130\nRRULE:FREQ=MONTHLY\nSUMMARY:s\n\nUID:1\nRECURRENCE-ID;RANGE=THISANDFUTURE:20260330\nDTSTART:20260331\nSUMMARY:s" +
+				"\n\nUID:1\nRECURRENCE-ID:20290730\nDTSTART:20260410\nSUMMARY:x",
+			own: "1|20260330|future|20290731|own",
+		},
+		"beyond the dates": {
+			feed: weekly + "\n\nUID:1\nRECURRENCE-ID;RANGE=THISANDFUTURE;TZID=Europe/Berlin:20290305T090000\nDTSTART;TZID=Europe/Berlin:20290305T100000\nSUMMARY:s" +
+				moved("20290319T090000", "20260410T090000", "x"),
+			own: "1|20290305T080000Z|future|20290319T090000Z|own",
+		},
+		"from one that was cut off again": {
+			feed: weekly + "\n\nUID:1\nRECURRENCE-ID;RANGE=THISANDFUTURE;TZID=Europe/Berlin:20260309T090000\nDTSTART;TZID=Europe/Berlin:20260309T100000\nSUMMARY:s" +
+				"\n\nUID:1\nRECURRENCE-ID;RANGE=THISANDFUTURE;TZID=Europe/Berlin:20260323T090000\nDTSTART;TZID=Europe/Berlin:20260323T110000\nSUMMARY:s" +
+				moved("20290319T090000", "20260410T090000", "x"),
+			own: "1|20260323T080000Z|future|20290319T100000Z|own",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := desire(t, s, c.feed)
+			require.Contains(t, keys(p), c.own)
+			shown := 0
+			for i := range p.Events {
+				if p.Events[i].Body.Summary == "x" {
+					shown++
+				}
+			}
+			require.Equal(t, 1, shown)
+		})
+	}
+	p := desire(t, s, weekly+"\n\nUID:1\nRECURRENCE-ID;RANGE=THISANDFUTURE;TZID=Europe/Berlin:20290305T090000\nDTSTART;TZID=Europe/Berlin:20290305T100000\nSUMMARY:s"+moved("20290305T090000", "20290305T120000", "x"))
+	require.Contains(t, shown(p), "1|20290305T080000Z|future 2029-03-05T12:00:00 Europe/Berlin to 2029-03-05T13:00:00")
+}

@@ -37,16 +37,25 @@ func (m *mapper) split(all []*master, src *source) []*master {
 		src: src, key: event.OverrideKey(made.root(), m.instanceOf([]*master{made.first()}, src)) + futureMark, start: start, end: end,
 		body: m.body(src, start, end), expandedUntil: made.expandedUntil,
 	}
-	later.series = m.rest(made.series, at, start)
-	later.moved = made.move(at, start.wall.Sub(at))
+	by := start.wall.Sub(at)
+	rest, listed := m.rest(made.series, at, start)
+	later.series, later.moved = rest, made.move(at, by)
+	later.listed = made.listed || made.sets != nil
+	if !made.expandedFrom.IsZero() {
+		later.expandedFrom = made.expandedFrom.Add(by)
+	}
+	if listed != nil && !listed.renew.IsZero() {
+		later.listed, later.expandedFrom, later.expandedUntil = true, listed.from.Add(by), listed.until.Add(by)
+	}
 	if strings.TrimSpace(src.component.Value("RRULE")) != "" {
 		if rules := m.rules(src, "RRULE", start); len(rules) == 1 {
 			if r := m.rewrite(rules[0], later.series); r.native() {
 				later.series.rule, later.series.rdates = r, nil
+				later.listed, later.expandedFrom, later.expandedUntil = false, time.Time{}, time.Time{}
 			}
 		}
 	}
-	if len(later.series.lines()) == 0 {
+	if len(later.series.lines()) == 0 && !later.listed {
 		later.series = nil
 	}
 	all = m.truncated(all, made, at)
@@ -100,17 +109,21 @@ func (m *mapper) truncated(all []*master, made *master, at time.Time) []*master 
 	before := func(other time.Time) bool { return !other.Before(at) }
 	s.rdates = slices.DeleteFunc(slices.Clone(s.rdates), before)
 	s.exdates = slices.DeleteFunc(slices.Clone(s.exdates), before)
-	made.expandedUntil = time.Time{}
+	made.cut = at
+	if !s.instant(at).After(made.expandedUntil) {
+		made.expandedUntil = time.Time{}
+	}
 	if len(s.lines()) == 0 {
 		made.series = nil
 	}
 	return all
 }
 
-// rest is what follows in a series from an instance on, moved to a new start.
-func (m *mapper) rest(s *series, at time.Time, start moment) *series {
+// rest is what follows in a series from an instance on, moved to a new start. Where its rule cannot move along, it is what
+// listed has of its dates.
+func (m *mapper) rest(s *series, at time.Time, start moment) (later *series, listed *expansion) {
 	shift := start.wall.Sub(at)
-	later := &series{zone: start.zone, allDay: start.allDay, start: start.wall}
+	later = &series{zone: start.zone, allDay: start.allDay, start: start.wall}
 	for _, pair := range []struct{ from, to *[]time.Time }{{&s.rdates, &later.rdates}, {&s.exdates, &later.exdates}} {
 		for _, wall := range *pair.from {
 			if wall.After(at) {
@@ -119,7 +132,7 @@ func (m *mapper) rest(s *series, at time.Time, start moment) *series {
 		}
 	}
 	if s.rule == nil {
-		return later
+		return later, nil
 	}
 	r := *s.rule
 	if r.count > 0 {
@@ -140,21 +153,21 @@ func (m *mapper) rest(s *series, at time.Time, start moment) *series {
 	if days := int(start.wall.Truncate(day).Sub(at.Truncate(day)) / day); days != 0 && !(r.keepsDistance(at, start.wall) && r.moveDays(days)) {
 		// The rule names days that the new start is not on: write the dates out.
 		whole := *s
-		if listed, ok := expansionOf([]*series{&whole}, s, m.settings, m.left); ok {
-			if !listed.renew.IsZero() {
-				m.plan.refreshBy(listed.renew)
+		if dates, ok := expansionOf([]*series{&whole}, s, m.settings, m.left); ok {
+			if !dates.renew.IsZero() {
+				m.plan.refreshBy(dates.renew)
 			}
-			for _, wall := range listed.dates {
+			for _, wall := range dates.dates {
 				if wall.After(at) {
 					later.rdates = append(later.rdates, wall.Add(shift))
 				}
 			}
 			later.sort()
-			return later
+			return later, &dates
 		}
 	}
 	later.rule = &r
-	return later
+	return later, nil
 }
 
 // keepsDistance tells whether the days of a rule stay as far from each other when they are moved from one date to another:
