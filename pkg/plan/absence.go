@@ -54,6 +54,8 @@ func (d *differ) absent() {
 			d.keep(entry)
 		case over && (!d.options.GetDropPast() || d.plan.Action == Guard):
 			d.keep(entry)
+			gone := d.toCome(key)
+			known, missing = known+len(gone), append(missing, gone...)
 		case over:
 			d.remove(key, entry, "", "")
 		default:
@@ -62,6 +64,20 @@ func (d *differ) absent() {
 		}
 	}
 	d.hold(known, missing)
+}
+
+// toCome are the instances of a series that is over, and stays for that, which are yet to come: the feed has moved them, and
+// has them no more.
+func (d *differ) toCome(series string) []*calferryv1.Entry {
+	var missing []*calferryv1.Entry
+	for _, child := range d.children[series] {
+		key := child.GetKey()
+		kept := d.desired[key] != nil || d.outOfWindow[key] || d.view.Discarded[key] || !d.proves(key)
+		if removable(child) && child.GetLastEnd() != nil && !d.over(child) && !kept {
+			missing = append(missing, child)
+		}
+	}
+	return missing
 }
 
 // keep counts an entry that stays in Google although the feed does not have it.
@@ -103,11 +119,20 @@ func uidOf(key string) string {
 	if at := strings.Index(key, contentMark); at > 0 {
 		return key[:at]
 	}
-	for _, mark := range []string{futureMark, hourMark, periodMark, startMark, ownMark} {
-		key = strings.TrimSuffix(key, mark)
+	for {
+		uid := key
+		if override, own := overrideOf(uid); own {
+			uid = override
+		}
+		for _, mark := range []string{futureMark, hourMark, periodMark, startMark} {
+			uid = strings.TrimSuffix(uid, mark)
+		}
+		uid, _, _ = event.SplitKey(uid)
+		if uid == key {
+			return uid
+		}
+		key = uid // a later part has instances, too
 	}
-	uid, _, _ := event.SplitKey(key)
-	return uid
 }
 
 // hold deletes what is missing, or holds it back. What was held once stays held until it is decided,
@@ -125,7 +150,7 @@ func (d *differ) hold(known int, missing []*calferryv1.Entry) {
 		key := entry.GetKey()
 		held := before[key]
 		if d.view.Approved[key] || !suspicious && held == nil {
-			d.remove(key, entry, "", "")
+			d.remove(key, entry, entry.GetMasterKey(), entry.GetInstance())
 			continue
 		}
 		now := &calferryv1.Held{Key: key, SealedTitle: entry.GetSealedTitle(), Since: timestamppb.New(d.settings.Now), Fetches: 1}
@@ -133,7 +158,7 @@ func (d *differ) hold(known int, missing []*calferryv1.Entry) {
 			now.Since, now.Fetches = cmp.Or(held.GetSince(), now.Since), held.GetFetches()+1
 		}
 		if now.Fetches >= confirmFetches && d.settings.Now.Sub(now.Since.AsTime()) >= confirmAfter {
-			d.remove(key, entry, "", "")
+			d.remove(key, entry, entry.GetMasterKey(), entry.GetInstance())
 			continue
 		}
 		d.delta.Held = append(d.delta.Held, now)

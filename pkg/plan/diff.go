@@ -36,9 +36,14 @@ func Diff(p *Plan, v View, s Settings) *Delta {
 		return d.delta
 	}
 	d.matchReissued()
+	var lone []*event.Desired
 	for i := range p.Events {
-		if !p.Events[i].IsOverride() {
-			d.master(&p.Events[i])
+		switch desired := &p.Events[i]; {
+		case desired.IsOverride():
+		case d.lostSeries(desired):
+			lone = append(lone, desired)
+		default:
+			d.master(desired)
 		}
 	}
 	for i := range p.Events {
@@ -48,6 +53,9 @@ func Diff(p *Plan, v View, s Settings) *Delta {
 	}
 	d.departedOverrides()
 	d.absent()
+	for _, desired := range lone {
+		d.lone(desired)
+	}
 	d.withdrawnInstances()
 	d.strayIntents()
 	d.decisions()

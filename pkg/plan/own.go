@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"bytes"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -81,6 +82,38 @@ func (d *differ) otherThanOwn(own, override string) bool {
 	former := d.view.Entries[override]
 	return d.userDeleted(d.view.Entries[series]) || d.userDeleted(former) ||
 		d.plan.Action == AdditiveOnly && former != nil && removable(former)
+}
+
+// lostSeries reports whether a lone event is an instance of a series, by the ledger, that the feed has no more. What becomes
+// of the series decides about it.
+func (d *differ) lostSeries(desired *event.Desired) bool {
+	former := d.view.Entries[desired.Key]
+	master := former.GetMasterKey()
+	series := d.view.Entries[master]
+	if d.plan.Action == AdditiveOnly || master == "" || series == nil || !removable(series) || d.desired[master] != nil || d.moved[master] != "" {
+		return false
+	}
+	return removable(former) && (former.GetState() != calferryv1.EntryState_ENTRY_STATE_QUARANTINED || former.GetEtag() != "") || d.userDeleted(former)
+}
+
+// lone decides about a lone event of a lost series: as long as that stays in Google, because its delete is held back or the
+// series is over, so does its instance. Beside it, an event of its own would be there twice.
+func (d *differ) lone(desired *event.Desired) {
+	former := d.view.Entries[desired.Key]
+	if d.deleted[former.GetMasterKey()] {
+		d.master(desired)
+		return
+	}
+	instance := *desired
+	instance.MasterKey, instance.Instance = former.GetMasterKey(), former.GetInstance()
+	hash := instance.Body.ContentHash()
+	switch d.verdict(&instance, former, func() bool { return bytes.Equal(former.GetContentHash(), hash) }) {
+	case same:
+		d.delta.Unchanged++
+	case create, update:
+		d.upsert(&instance, former, hash)
+		d.delta.Updates++
+	}
 }
 
 // heldByLone decides about an override by the lone event that has its key. It reports whether the override is decided; if

@@ -325,7 +325,9 @@ func TestACutFeedLacksTheSeriesOfAnInstance(t *testing.T) {
 	require.Equal(t, []string{"+2"}, ops(plan.Diff(cut, w.view(), s)))
 	w.entries["1|20260311T090000Z"].State = calferryv1.EntryState_ENTRY_STATE_USER_DELETED
 	require.Equal(t, []string{"+2"}, ops(plan.Diff(cut, w.view(), s)))
-	require.Contains(t, ops(diff(t, w, s, instance)), "+1|20260311T090000Z", "a whole one does")
+	whole := w.view()
+	whole.Approved = map[string]bool{"1": true}
+	require.Contains(t, ops(plan.Diff(desire(t, s, instance), whole, s)), "+1|20260311T090000Z", "a whole one does")
 }
 
 // The same holds for the dates of a rule that Google refused.
@@ -484,6 +486,9 @@ func TestFarInstancesOfALaterPart(t *testing.T) {
 		}
 		require.Contains(t, w.entries, part+"|20270501T080000Z", "the dates have come to it")
 	}
+	s.Now = s.Since
+	message := diff(t, known(t, s, feed), s, "+METHOD:CANCEL\n\nUID:1\nDTSTART;TZID=Europe/Berlin:20261101T090000\nSTATUS:CANCELLED")
+	require.Subset(t, ops(message), []string{"-1", "-" + part, "-" + part + "|20270501T080000Z|own"})
 }
 
 // Nor does a part lose its far instances whose dates are written out because its rule could not move along, or that begins
@@ -524,4 +529,79 @@ func TestFarInstancesOfOtherLaterParts(t *testing.T) {
 	}
 	p := desire(t, s, weekly+"\n\nUID:1\nRECURRENCE-ID;RANGE=THISANDFUTURE;TZID=Europe/Berlin:20290305T090000\nDTSTART;TZID=Europe/Berlin:20290305T100000\nSUMMARY:s"+moved("20290305T090000", "20290305T120000", "x"))
 	require.Contains(t, shown(p), "1|20290305T080000Z|future 2029-03-05T12:00:00 Europe/Berlin to 2029-03-05T13:00:00")
+}
+
+// While the delete of a series is held back, or the series stays for another reason, its changed instance stays the one that
+// it is, and follows the feed: as an event of its own it would be there twice.
+func TestALoneInstanceOfASeriesThatStays(t *testing.T) {
+	t.Parallel()
+	const master, single = "UID:1\nDTSTART:20260310T090000Z\nSUMMARY:s\nRRULE:FREQ=DAILY;COUNT=5", "\n\nUID:1\nRECURRENCE-ID:20260313T090000Z\nDTSTART:20260320T090000Z\nSUMMARY:"
+	const key = "1|20260313T090000Z"
+	s := settings()
+	w := known(t, s, master+single+"x")
+	var held []*calferryv1.Held
+	sync := func(feed string) *plan.Delta {
+		view := w.view()
+		view.Held = held
+		delta := plan.Diff(desire(t, s, feed), view, s)
+		checkOrder(t, delta)
+		held = delta.Held
+		w.apply(delta.Changes, func() outcome { return done })
+		return delta
+	}
+	delta := sync(single + "x")
+	require.Equal(t, []string{"1"}, heldKeys(delta))
+	require.Empty(t, ops(delta))
+	require.Equal(t, 1, delta.Unchanged)
+	delta = sync(single + "y")
+	require.Equal(t, []string{"+" + key}, ops(delta))
+	require.Equal(t, "1", delta.Changes[0].GetMasterKey())
+	require.Equal(t, []int{0, 1}, []int{w.titled("x"), w.titled("y")})
+	w.intents[key] = &calferryv1.Intent{Key: key, Upsert: true}
+	require.Equal(t, []string{"+" + key}, ops(sync(single+"y")), "an open intent is closed")
+	require.Empty(t, w.intents)
+	s.Now = s.Now.AddDate(0, 0, 2)
+	delta = sync(single + "y")
+	require.Equal(t, []string{"+" + key, "-1"}, sorted(ops(delta)), "the series goes")
+	require.Equal(t, 1, w.titled("y"))
+	require.Empty(t, ops(sync(single+"y")))
+
+	s = settings()
+	w = known(t, s, master+single+"x")
+	w.entries[key].State = calferryv1.EntryState_ENTRY_STATE_USER_DELETED
+	w.google["1"].instances["20260313T090000Z"] = nil
+	require.Empty(t, ops(sync(single+"x")), "what the user deleted stays deleted as long as the series is there")
+	require.Equal(t, []string{"+1"}, ops(diff(t, w, s, strings.Replace(master, ":s", ":t", 1)+single+"x")))
+
+	s.Now = time.Date(2026, 3, 16, 0, 0, 0, 0, time.UTC)
+	w = known(t, s, master+single+"x")
+	require.Empty(t, ops(sync(single+"x")), "a series that is past stays")
+	require.Equal(t, []string{"+" + key}, ops(sync(single+"y")))
+	require.Equal(t, []int{0, 1}, []int{w.titled("x"), w.titled("y")})
+	s.Options = &calferryv1.Options{DropPast: true}
+	require.Equal(t, []string{"+" + key, "-1"}, sorted(ops(sync(single+"y"))), "until it is to go")
+	require.Equal(t, 1, w.titled("y"))
+}
+
+// An instance that is yet to come leaves with the feed although its series is over, and stays for that: as a changed instance
+// of it, or as a lone one.
+func TestAnInstanceToComeOfASeriesThatIsOver(t *testing.T) {
+	t.Parallel()
+	const master, single = "UID:1\nDTSTART:20260310T090000Z\nSUMMARY:s\nRRULE:FREQ=DAILY;COUNT=5", "\n\nUID:1\nRECURRENCE-ID:20260313T090000Z\nDTSTART:20260320T090000Z\nSUMMARY:x"
+	const past = "\n\nUID:1\nRECURRENCE-ID:20260312T090000Z\nDTSTART:20260312T100000Z\nSUMMARY:past"
+	const other = "\n\nUID:2\nDTSTART:20260401\n\nUID:3\nDTSTART:20260401"
+	s := settings()
+	s.Now = time.Date(2026, 3, 16, 0, 0, 0, 0, time.UTC)
+	for _, between := range []string{"", single + other} {
+		w := known(t, s, master+single+past+other)
+		if between != "" {
+			require.Empty(t, ops(diff(t, w, s, between)))
+		}
+		require.Contains(t, heldKeys(diff(t, w, s, "UID:4\nDTSTART:20260101")), "1|20260313T090000Z", "an accident")
+		delta := diff(t, w, s, other)
+		require.Equal(t, []string{"-1|20260313T090000Z"}, ops(delta))
+		w.apply(delta.Changes, func() outcome { return done })
+		require.Equal(t, []int{0, 1, 1}, []int{w.titled("x"), w.titled("past"), w.titled("s")})
+		require.Empty(t, ops(diff(t, w, s, other)))
+	}
 }
