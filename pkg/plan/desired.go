@@ -77,9 +77,11 @@ type mapper struct {
 	// strays are events of the present UID that change instances of no series.
 	strays []*master
 
-	plan     *Plan
-	keys     map[string]int
-	parts    map[string]bool
+	plan  *Plan
+	keys  map[string]int
+	parts map[string]bool
+	// twins are the numbers up to which the keys of equal twins are taken, without the last.
+	twins    map[string]int
 	noted    map[noteID]bool
 	zoneUses map[ZoneUse]bool
 }
@@ -110,7 +112,7 @@ func newMapper(s Settings) *mapper {
 	m := &mapper{
 		settings: s, options: s.Options, limit: cmp.Or(s.MaxEvents, defaultMaxEvents),
 		floatings: map[*ical.Calendar]*time.Location{}, left: &effort{days: planEffort},
-		plan: &Plan{}, keys: map[string]int{}, parts: map[string]bool{}, noted: map[noteID]bool{}, zoneUses: map[ZoneUse]bool{},
+		plan: &Plan{}, keys: map[string]int{}, parts: map[string]bool{}, twins: map[string]int{}, noted: map[noteID]bool{}, zoneUses: map[ZoneUse]bool{},
 	}
 	m.horizon = s.horizon()
 	m.calendarZone = ical.NewZones().Name(s.CalendarZone)
@@ -269,9 +271,16 @@ func (m *mapper) add(desired event.Desired) {
 
 // uniqueKey tells equal twins apart: the second one is "key#2".
 func (m *mapper) uniqueKey(key string) string {
-	unique := key
-	for n := 2; m.keys[unique] > 0 || m.parts[unique]; n++ {
+	unique, n := key, m.twins[key]
+	if n > 0 {
 		unique = key + "#" + itoa(n)
+	}
+	for m.keys[unique] > 0 || m.parts[unique] {
+		n = max(n+1, 2)
+		unique = key + "#" + itoa(n)
+	}
+	if n > 0 {
+		m.twins[key] = n
 	}
 	return unique
 }

@@ -42,7 +42,7 @@ func (m *mapper) overrides(all []*master, sources []*source) {
 		switch made, wall := m.find(all, src); {
 		case made == nil:
 			m.alone(src, id, len(all) > 0)
-		case len(made.series.lines()) == 0 && wall.Equal(made.series.start):
+		case made.series.bare() && wall.Equal(made.series.start):
 			m.replace(made, src) // no other date of it is written out yet
 		default:
 			m.change(made, wall, src)

@@ -229,21 +229,13 @@ func (m *mapper) wallsOf(made *master, property *ical.Property, item string) []t
 		}
 		return []time.Time{s.wall(at.at)}
 	}
-	var walls []time.Time
-	for wall := range s.instances(at.wall, m.left) {
-		if !wall.Before(at.wall.Add(day)) {
-			break
-		}
-		walls = append(walls, wall)
-	}
-	return walls
+	return s.between(at.wall, at.wall.Add(day), m.left)
 }
 
 // additions are the RDATEs of a series, and events of their own for periods that last otherwise.
 func (m *mapper) additions(made *master, base *series) (walls []time.Time, singles []*master) {
-	bare := *made
-	bare.series = base
 	c := made.src.component
+	known := map[[2]int64]bool{}
 	for i := range c.Properties {
 		property := &c.Properties[i]
 		if property.Name != "RDATE" {
@@ -267,9 +259,8 @@ func (m *mapper) additions(made *master, base *series) (walls []time.Time, singl
 			}
 			if period && !base.allDay {
 				if single := m.period(made, property, base, wall, to); single != nil {
-					if !slices.ContainsFunc(singles, func(other *master) bool {
-						return other.start.at.Equal(single.start.at) && other.end.at.Equal(single.end.at)
-					}) {
+					if times := [2]int64{single.start.at.Unix(), single.end.at.Unix()}; !known[times] {
+						known[times] = true
 						single.key = m.partKey(single.key)
 						singles = append(singles, single)
 					}

@@ -322,10 +322,10 @@ func (s *series) has(walls []time.Time, left *effort) map[time.Time]bool {
 		return found
 	}
 	found[s.start] = true
-	if len(walls) == 1 && s.fromStart() {
+	if len(walls) == 1 && (s.rule == nil || s.fromStart()) {
 		wall := walls[0]
 		_, extra := slices.BinarySearchFunc(s.rdates, wall, time.Time.Compare)
-		if extra || s.names(wall, left) || left.spent() {
+		if extra || s.rule != nil && s.names(wall, left) || left.spent() {
 			found[wall] = true
 		}
 		return found
@@ -350,6 +350,9 @@ func (s *series) has(walls []time.Time, left *effort) map[time.Time]bool {
 	}
 	return found
 }
+
+// bare reports whether the series has no line: its start is all that there is of it.
+func (s *series) bare() bool { return s.rule == nil && len(s.rdates) == 0 && len(s.exdates) == 0 }
 
 // lines are the series' recurrence in canonical form: one RRULE, RDATE and EXDATE line at most.
 func (s *series) lines() []string {

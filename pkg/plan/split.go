@@ -55,7 +55,7 @@ func (m *mapper) split(all []*master, src *source) []*master {
 			}
 		}
 	}
-	if len(later.series.lines()) == 0 && !later.listed {
+	if later.series.bare() && !later.listed {
 		later.series = nil
 	}
 	all = m.truncated(all, made, at)
@@ -113,7 +113,7 @@ func (m *mapper) truncated(all []*master, made *master, at time.Time) []*master 
 	if !s.instant(at).After(made.expandedUntil) {
 		made.expandedUntil = time.Time{}
 	}
-	if len(s.lines()) == 0 {
+	if s.bare() {
 		made.series = nil
 	}
 	return all
