@@ -76,6 +76,8 @@ type mapper struct {
 	left        *effort
 	// strays are events of the present UID that change instances of no series.
 	strays []*master
+	// alones are those of them that have no series, by key.
+	alones map[string]*master
 
 	plan  *Plan
 	keys  map[string]int
@@ -112,7 +114,7 @@ func newMapper(s Settings) *mapper {
 	m := &mapper{
 		settings: s, options: s.Options, limit: cmp.Or(s.MaxEvents, defaultMaxEvents),
 		floatings: map[*ical.Calendar]*time.Location{}, left: &effort{days: planEffort},
-		plan: &Plan{}, keys: map[string]int{}, parts: map[string]bool{}, twins: map[string]int{}, noted: map[noteID]bool{}, zoneUses: map[ZoneUse]bool{},
+		plan: &Plan{}, keys: map[string]int{}, parts: map[string]bool{}, twins: map[string]int{}, alones: map[string]*master{}, noted: map[noteID]bool{}, zoneUses: map[ZoneUse]bool{},
 	}
 	m.horizon = s.horizon()
 	m.calendarZone = ical.NewZones().Name(s.CalendarZone)

@@ -70,7 +70,12 @@ func (m *mapper) group(sources []*source) {
 		return
 	}
 	m.sortFutures(all, futures)
+	whole := len(all)
 	for _, src := range futures {
+		if len(all)-whole >= maxSplits {
+			m.skip(src, "too-many-overrides", "the series is changed from more instances on than are planned")
+			continue
+		}
 		all = m.split(all, src)
 	}
 	m.overrides(all, overrides)
@@ -78,6 +83,7 @@ func (m *mapper) group(sources []*source) {
 		m.finish(made)
 	}
 	m.strays = nil
+	clear(m.alones)
 }
 
 // sortFutures puts overrides of all that follows in the order of what they change, and of one instance the

@@ -271,11 +271,15 @@ func (m *mapper) alone(src *source, instance string, stale bool) {
 	if src.uid == "" || m.contentIdentity() {
 		key = m.uniqueKey(contentKey(src))
 	}
-	if src.cancelled {
-		m.plan.Withdrawn = append(m.plan.Withdrawn, key)
-		return
-	}
-	if !m.filter.keeps(src) {
+	// The same instance alone comes after it with all that follow.
+	known := m.alones[key]
+	if src.cancelled || !m.filter.keeps(src) {
+		if known != nil {
+			known.dropped = true
+		}
+		if src.cancelled {
+			m.plan.Withdrawn = append(m.plan.Withdrawn, key)
+		}
 		return
 	}
 	start, end, ok := m.times(src, m.reading(src, true))
@@ -286,5 +290,11 @@ func (m *mapper) alone(src *source, instance string, stale bool) {
 	if stale {
 		m.warn(src, "stale-recurrence-id", "the event changes an instance that its series does not have; it is kept as an event of its own")
 	}
-	m.strays = append(m.strays, &master{src: src, key: key, start: start, end: end, body: m.body(src, start, end)})
+	made := &master{src: src, key: key, start: start, end: end, body: m.body(src, start, end)}
+	if known != nil {
+		*known = *made
+		return
+	}
+	m.alones[key] = made
+	m.strays = append(m.strays, made)
 }

@@ -9,6 +9,9 @@ import (
 	"github.com/calferry/calferry/pkg/event"
 )
 
+// maxSplits bounds the later parts of a UID's series: each change is looked for in all of them.
+const maxSplits = 200
+
 // split ends a series where an override changes all that follows, and begins a new one there.
 func (m *mapper) split(all []*master, src *source) []*master {
 	made, at := m.find(all, src)
@@ -58,7 +61,7 @@ func (m *mapper) split(all []*master, src *source) []*master {
 	if later.series.bare() && !later.listed {
 		later.series = nil
 	}
-	all = m.truncated(all, made, at)
+	all = slices.DeleteFunc(m.truncated(all, made, at), func(other *master) bool { return other.key == later.key })
 	return append(all, later)
 }
 

@@ -65,7 +65,10 @@ func TestManyOfAKindAreFast(t *testing.T) {
 		"periods":             {head + "RDATE;VALUE=PERIOD:" + list(20_000, func(n int) string { return at(n+1) + "/PT2H" }), 20_001},
 		"periods of one time": {head + "RDATE;VALUE=PERIOD:" + list(20_000, func(n int) string { return fmt.Sprintf("%s/PT%dS", at(1), n+7200) }), 20_001},
 		"one period":          {head + "RDATE;VALUE=PERIOD:" + list(20_000, func(int) string { return at(1) + "/PT2H" }), 2},
-		"twins":               {strings.Repeat("DTSTART:20260310\nSUMMARY:s\n\n", 10_000), 10_000},
+		"changes of all that follow": {head + "RRULE:FREQ=DAILY\n\n" + strings.ReplaceAll(list(5_000, func(n int) string {
+			return "UID:1\nRECURRENCE-ID;RANGE=THISANDFUTURE:" + at(n+1) + "\nDTSTART:" + at(n+1) + "\nSUMMARY:x\n\n"
+		}), ",", ""), 201},
+		"twins": {strings.Repeat("DTSTART:20260310\nSUMMARY:s\n\n", 10_000), 10_000},
 		"dates": {head + "RDATE:" + list(20_000, func(n int) string { return at(n + 1) }) + "\n\n" + strings.ReplaceAll(list(2_000, func(n int) string {
 			return "UID:1\nRECURRENCE-ID:" + at(n+1) + "\nDTSTART:" + at(n+1) + "\nSUMMARY:x\n\n"
 		}), ",", ""), 2_001},
