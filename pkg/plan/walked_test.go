@@ -62,14 +62,14 @@ func TestManyOfAKindAreFast(t *testing.T) {
 		feed   string
 		events int
 	}{
-		"periods":             {head + "RDATE;VALUE=PERIOD:" + list(20_000, func(n int) string { return at(n+1) + "/PT2H" }), 20_001},
+		"periods":             {head + "RDATE;VALUE=PERIOD:" + list(40_000, func(n int) string { return at(n%20_000+1) + fmt.Sprintf("/PT%dH", 2+n/20_000) }), 40_001},
 		"periods of one time": {head + "RDATE;VALUE=PERIOD:" + list(20_000, func(n int) string { return fmt.Sprintf("%s/PT%dS", at(1), n+7200) }), 20_001},
 		"one period":          {head + "RDATE;VALUE=PERIOD:" + list(20_000, func(int) string { return at(1) + "/PT2H" }), 2},
 		"changes of all that follow": {head + "RRULE:FREQ=DAILY\n\n" + strings.ReplaceAll(list(5_000, func(n int) string {
 			return "UID:1\nRECURRENCE-ID;RANGE=THISANDFUTURE:" + at(n+1) + "\nDTSTART:" + at(n+1) + "\nSUMMARY:x\n\n"
 		}), ",", ""), 201},
-		"twins": {strings.Repeat("DTSTART:20260310\nSUMMARY:s\n\n", 10_000), 10_000},
-		"dates": {head + "RDATE:" + list(20_000, func(n int) string { return at(n + 1) }) + "\n\n" + strings.ReplaceAll(list(2_000, func(n int) string {
+		"twins": {strings.Repeat("DTSTART:20260310\nSUMMARY:s\n\n", 20_000), 20_000},
+		"dates": {head + "RDATE:" + list(25_000, func(n int) string { return at(n + 1) }) + "\n\n" + strings.ReplaceAll(list(2_000, func(n int) string {
 			return "UID:1\nRECURRENCE-ID:" + at(n+1) + "\nDTSTART:" + at(n+1) + "\nSUMMARY:x\n\n"
 		}), ",", ""), 2_001},
 	} {
@@ -85,7 +85,7 @@ func TestManyOfAKindAreFast(t *testing.T) {
 				require.False(t, seen[p.Events[i].Key])
 				seen[p.Events[i].Key] = true
 			}
-			require.Less(t, took, 5*time.Second, "a tenth of that is enough; each compared with all others takes longer")
+			require.Less(t, took, 30*time.Second, "a second is enough; to compare each with all others takes longer than this")
 		})
 	}
 }
