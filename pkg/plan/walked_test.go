@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/calferry/calferry/pkg/plan"
 )
 
 // A series with as many changed instances as are planned leaves enough effort for the other series of its feed, also when
@@ -42,14 +44,13 @@ func TestManyChangedInstancesLeaveEffortForOthers(t *testing.T) {
 	}
 }
 
-// Neither do as many listed dates, periods, or events that say the same, take long.
-func TestManyOfAKindAreFast(t *testing.T) {
-	t.Parallel()
-	list := func(n int, item func(n int) string) string {
+// manyOfAKind are feeds of things that have to be told from each other: as many of each as n says, or a part of that.
+func manyOfAKind(n int) map[string]manyFeed {
+	list := func(n int, item func(n int) string, between string) string {
 		var b strings.Builder
 		for i := range n {
 			if i > 0 {
-				b.WriteByte(',')
+				b.WriteString(between)
 			}
 			b.WriteString(item(i))
 		}
@@ -57,35 +58,64 @@ func TestManyOfAKindAreFast(t *testing.T) {
 	}
 	start := time.Date(2026, 3, 10, 9, 0, 0, 0, time.UTC)
 	at := func(n int) string { return start.AddDate(0, 0, n).Format("20060102T150405Z") }
+	changed := func(param string) func(n int) string {
+		return func(n int) string {
+			return fmt.Sprintf("UID:1\nRECURRENCE-ID%s:%s\nDTSTART:%s\nSUMMARY:x\n\n", param, at(n+1), at(n+1))
+		}
+	}
 	const head = "UID:1\nDTSTART:20260310T090000Z\nDURATION:PT1H\nSUMMARY:s\n"
-	for name, c := range map[string]struct {
-		feed   string
-		events int
-	}{
-		"periods":             {head + "RDATE;VALUE=PERIOD:" + list(40_000, func(n int) string { return at(n%20_000+1) + fmt.Sprintf("/PT%dH", 2+n/20_000) }), 40_001},
-		"periods of one time": {head + "RDATE;VALUE=PERIOD:" + list(20_000, func(n int) string { return fmt.Sprintf("%s/PT%dS", at(1), n+7200) }), 20_001},
-		"one period":          {head + "RDATE;VALUE=PERIOD:" + list(20_000, func(int) string { return at(1) + "/PT2H" }), 2},
-		"changes of all that follow": {head + "RRULE:FREQ=DAILY\n\n" + strings.ReplaceAll(list(5_000, func(n int) string {
-			return "UID:1\nRECURRENCE-ID;RANGE=THISANDFUTURE:" + at(n+1) + "\nDTSTART:" + at(n+1) + "\nSUMMARY:x\n\n"
-		}), ",", ""), 201},
-		"twins": {strings.Repeat("DTSTART:20260310\nSUMMARY:s\n\n", 20_000), 20_000},
-		"dates": {head + "RDATE:" + list(25_000, func(n int) string { return at(n + 1) }) + "\n\n" + strings.ReplaceAll(list(2_000, func(n int) string {
-			return "UID:1\nRECURRENCE-ID:" + at(n+1) + "\nDTSTART:" + at(n+1) + "\nSUMMARY:x\n\n"
-		}), ",", ""), 2_001},
-	} {
+	const periods = head + "RDATE;VALUE=PERIOD:"
+	return map[string]manyFeed{
+		"periods":             {periods + list(2*n, func(i int) string { return at(i%n+1) + fmt.Sprintf("/PT%dH", 2+i/n) }, ","), 2*n + 1},
+		"periods of one time": {periods + list(n, func(i int) string { return fmt.Sprintf("%s/PT%dS", at(1), i+7200) }, ","), n + 1},
+		"one period":          {periods + list(n, func(int) string { return at(1) + "/PT2H" }, ","), 2},
+		"changes of all that follow": {
+			head + "RRULE:FREQ=DAILY\n\n" + list(n/4, changed(";RANGE=THISANDFUTURE"), ""), 201,
+		},
+		"twins": {strings.Repeat("DTSTART:20260310\nSUMMARY:s\n\n", n), n},
+		"dates": {
+			head + "RDATE:" + list(n*5/4, func(i int) string { return at(i + 1) }, ",") + "\n\n" + list(n/10, changed(""), ""), n/10 + 1,
+		},
+	}
+}
+
+type manyFeed struct {
+	feed   string
+	events int
+}
+
+func TestManyOfAKindAreToldApart(t *testing.T) {
+	t.Parallel()
+	for name, c := range manyOfAKind(20_000) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			began := time.Now()
 			p := desire(t, settings(), c.feed)
-			took := time.Since(began)
-			t.Log(took)
 			require.Len(t, p.Events, c.events)
 			seen := map[string]bool{}
 			for i := range p.Events {
 				require.False(t, seen[p.Events[i].Key])
 				seen[p.Events[i].Key] = true
 			}
-			require.Less(t, took, 30*time.Second, "a second is enough; to compare each with all others takes longer than this")
+		})
+	}
+}
+
+// Four times as many take about four times as long. To compare each with all others would take sixteen times.
+func BenchmarkManyOfAKind(b *testing.B) {
+	few, many := manyOfAKind(5_000), manyOfAKind(20_000)
+	for name := range many {
+		b.Run(name, func(b *testing.B) {
+			took := func(feed string) time.Duration {
+				began := time.Now()
+				_, err := plan.Desired(strings.NewReader(calendar(feed)), settings())
+				require.NoError(b, err)
+				return time.Since(began)
+			}
+			var of, to time.Duration
+			for b.Loop() {
+				of, to = of+took(few[name].feed), to+took(many[name].feed)
+			}
+			b.ReportMetric(to.Seconds()/of.Seconds(), "times-for-four-times")
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -278,7 +279,11 @@ func TestFeedIsAddedByForm(t *testing.T) {
 	_, page := r.page("/subscriptions/new")
 	require.Contains(t, text(page), "First connect a Google account")
 	account := r.connect()
+	var down atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if down.Load() {
+			panic(http.ErrAbortHandler)
+		}
 		_, _ = w.Write([]byte("BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//T//T//EN\r\nBEGIN:VEVENT\r\nUID:1\r\nDTSTAMP:20260101T000000Z\r\n" +
 			"DTSTART;TZID=Europe/Vienna:20990105T090000\r\nDTEND;TZID=Europe/Vienna:20990105T100000\r\nSUMMARY:First lesson\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n"))
 	}))
@@ -335,7 +340,7 @@ func TestFeedIsAddedByForm(t *testing.T) {
 	require.Len(t, made.GetOptions().GetFilters(), 1)
 	require.Equal(t, time.Hour, made.GetInterval().AsDuration())
 
-	server.Close()
+	down.Store(true)
 	_, page = r.send(http.MethodPost, "/subscriptions/new", typed(server.URL+"/"+secretPath+"/y.ics").Encode())
 	require.Contains(t, text(page), "Add it all the same", "a server that is down now need not be so tomorrow")
 	status, _ = r.send(http.MethodPost, "/subscriptions", "draft=forged")

@@ -92,12 +92,12 @@ func TestEveryErrorCodeCanBeProvoked(t *testing.T) {
 		entered <- struct{}{}
 		<-release
 	})
+	// The port of a server that was closed may be another test's by now.
+	feeds.HandleFunc("/"+secretPath, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	feeds.HandleFunc("/silent", func(http.ResponseWriter, *http.Request) { <-release })
 	server := httptest.NewServer(feeds)
 	t.Cleanup(server.Close)
 	t.Cleanup(sync.OnceFunc(func() { close(release) }))
-	closed := httptest.NewServer(feeds)
-	closed.Close()
 
 	plan := func(address string) func() error {
 		return func() error {
@@ -184,7 +184,7 @@ func TestEveryErrorCodeCanBeProvoked(t *testing.T) {
 		api.CodeConflict:    func() error { return r.crowd(paused) },
 		api.CodeNoReceivers: func() error { return ask(ctx, r.client.TestAlert, &calferryv1.TestAlertRequest{}) },
 
-		api.CodeFeedUnreachable: plan(closed.URL + "/" + secretPath),
+		api.CodeFeedUnreachable: plan(server.URL + "/" + secretPath),
 		api.CodeFeedAuth:        plan(server.URL + "/auth?" + secretQuery),
 		api.CodeFeedGone:        plan(server.URL + "/gone?" + secretQuery),
 		api.CodeFeedInvalid:     plan(server.URL + "/loop?" + secretQuery),
