@@ -181,13 +181,7 @@ func TestASeriesAppearsAroundItsInstance(t *testing.T) {
 					s.loseLease()
 				}
 				s.world.settle()
-				shown := 0
-				for _, e := range s.sim.Events(calendar) {
-					if e.Summary == "moved" && e.Status != "cancelled" {
-						shown++
-					}
-				}
-				require.Equal(t, 1, shown)
+				s.requireShown("moved", 1)
 			}
 			s.over[2] = "moved"
 			for range 2 {
@@ -236,13 +230,7 @@ func TestASeriesComesAndGoesAroundItsInstance(t *testing.T) {
 				s.loseLease()
 				alone()
 				s.settle()
-				shown := 0
-				for _, e := range s.sim.Events(calendar) {
-					if e.Summary == "moved" && e.Status != "cancelled" {
-						shown++
-					}
-				}
-				require.Equal(t, 1, shown)
+				s.requireShown("moved", 1)
 				require.Nil(t, s.sync())
 			})
 		}
@@ -294,13 +282,7 @@ func TestASeriesComesAndGoesForEver(t *testing.T) {
 					s.loseLease()
 				}
 				s.world.settle()
-				shown := 0
-				for _, e := range s.sim.Events(calendar) {
-					if e.Summary == "moved" && e.Status != "cancelled" {
-						shown++
-					}
-				}
-				require.Equal(t, want, shown)
+				s.requireShown("moved", want)
 			}
 			entries := 0
 			for cycle := range 4 {
@@ -349,4 +331,16 @@ func TestALoneInstanceOutlivesItsSeries(t *testing.T) {
 	require.Empty(t, s.entry(key).GetMasterKey())
 	require.Equal(t, calferryv1.EntryState_ENTRY_STATE_LIVE, s.entry(key).GetState())
 	require.Nil(t, s.sync())
+}
+
+// requireShown checks how many events of this title Google shows.
+func (w *world) requireShown(title string, want int) {
+	w.Helper()
+	shown := 0
+	for _, e := range w.sim.Events(calendar) {
+		if e.Summary == title && e.Status != "cancelled" {
+			shown++
+		}
+	}
+	require.Equal(w, want, shown)
 }
