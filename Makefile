@@ -70,7 +70,7 @@ test: $(JS)/node_modules/.package-lock.json ## Run all tests; uses redis-server,
 
 .PHONY: bench
 bench: ## Benchmarks, each next to its baseline in the same run
-	go test -run '^$$' -bench . -benchtime 1x -count 3 $(PACKAGES) 2>/dev/null | grep -E '^(Benchmark|goos|cpu|pkg)'
+	go test -run '^$$' -bench . -benchtime 1x -count 3 $(PACKAGES) 2>/dev/null | grep -E '^(Benchmark|goos|cpu|pkg|--- FAIL|FAIL)'
 
 .PHONY: bench-pace
 bench-pace: ## Whole writers next to other ways of pacing, then controllers in simulation (takes half an hour); needs redis-server
