@@ -274,9 +274,7 @@ func TestListIsPagedFilteredAndStable(t *testing.T) {
 		}
 		if page == 0 {
 			// The one that ended the page goes away between two pages.
-			rec, err := r.registry().Subscription(t.Context(), ids["bravo"])
-			require.NoError(t, err)
-			require.NoError(t, r.registry().DeleteSubscription(t.Context(), rec))
+			r.forget(ids["bravo"])
 			r.eventually("the removal", func() bool {
 				res, err := r.client.ListSubscriptions(t.Context(), connect.NewRequest(new(calferryv1.ListSubscriptionsRequest)))
 				return err == nil && res.Msg.GetTotal() == 4
@@ -379,9 +377,7 @@ func TestRemovalIsAWishThatTheFetcherFulfils(t *testing.T) {
 		require.Equal(t, connect.CodeFailedPrecondition, connect.CodeOf(refuse()))
 	}
 
-	rec, err := r.registry().Subscription(t.Context(), id)
-	require.NoError(t, err)
-	require.NoError(t, r.registry().DeleteSubscription(t.Context(), rec))
+	r.forget(id)
 	health, err := r.js.KeyValue(t.Context(), streams.BucketHealth)
 	require.NoError(t, err)
 	r.eventually("the health to be forgotten", func() bool {
@@ -410,9 +406,7 @@ func TestWatchStreamsEachChange(t *testing.T) {
 		require.True(t, stream.Receive())
 		require.Equal(t, id, stream.Msg().GetSubscription().GetId())
 	}
-	rec, err := r.registry().Subscription(t.Context(), id)
-	require.NoError(t, err)
-	require.NoError(t, r.registry().DeleteSubscription(t.Context(), rec))
+	r.forget(id)
 	for !stream.Msg().GetRemoved() {
 		require.True(t, stream.Receive(), "%v", stream.Err())
 	}

@@ -3,6 +3,7 @@ package state_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -185,6 +186,22 @@ func (r *rig) get(id string) *calferryv1.SubscriptionStatus {
 	res, err := r.client.GetSubscription(r.t.Context(), connect.NewRequest(&calferryv1.GetSubscriptionRequest{Id: id}))
 	require.NoError(r.t, err)
 	return res.Msg.GetSubscription()
+}
+
+// forget takes the record away as the fetcher does at the end of a removal: again when the service has
+// written to it meanwhile.
+func (r *rig) forget(id string) {
+	r.t.Helper()
+	records := r.registry()
+	r.eventually("the record to be removed", func() bool {
+		rec, err := records.Subscription(r.t.Context(), id)
+		require.NoError(r.t, err)
+		err = records.DeleteSubscription(r.t.Context(), rec)
+		if !errors.Is(err, registry.ErrConflict) {
+			require.NoError(r.t, err)
+		}
+		return err == nil
+	})
 }
 
 func (r *rig) registry() *registry.Registry {
