@@ -53,50 +53,75 @@ type Feed struct {
 	Resume bool
 }
 
-// Account stores a.
+// Account stores a, also while services write to the record.
 func (c *Clerk) Account(ctx context.Context, a Account) error {
-	rec, err := c.Registry.Account(ctx, a.ID)
-	if errors.Is(err, registry.ErrNotFound) {
-		rec, err = &registry.Record[*calferryv1.Account]{Value: &calferryv1.Account{Id: a.ID}}, nil
-	}
-	if err != nil {
-		return err
-	}
-	if rec.Revision != 0 && rec.Value.GetState() == calferryv1.AccountState_ACCOUNT_STATE_CONNECTED {
-		if old, err := registry.OpenCredential(c.AccountKey, rec.Value); err == nil && old.GetAccessToken() == a.Token {
-			return nil
+	_, err := c.Registry.UpdateAccount(ctx, a.ID, func(v *calferryv1.Account) error {
+		if v.GetState() == calferryv1.AccountState_ACCOUNT_STATE_CONNECTED {
+			if old, err := registry.OpenCredential(c.AccountKey, v); err == nil && old.GetAccessToken() == a.Token {
+				return errSame
+			}
 		}
+		return c.grant(v, a)
+	})
+	if errors.Is(err, registry.ErrNotFound) {
+		v := &calferryv1.Account{Id: a.ID}
+		if err := c.grant(v, a); err != nil {
+			return err
+		}
+		return c.Registry.PutAccount(ctx, &registry.Record[*calferryv1.Account]{Value: v})
 	}
-	v := rec.Value
+	return changed(err)
+}
+
+func (c *Clerk) grant(v *calferryv1.Account, a Account) (err error) {
 	if v.SealedCredential, err = registry.SealCredential(c.AccountKey, a.ID, &calferryv1.Credential{AccessToken: a.Token}); err != nil {
 		return err
 	}
 	v.Kind, v.State = calferryv1.AccountKind_ACCOUNT_KIND_TOKEN, calferryv1.AccountState_ACCOUNT_STATE_CONNECTED
 	v.Project, v.GoogleSub, v.Email = a.Project, a.ID, a.Email
 	v.ConnectedAt, v.Reason = timestamppb.Now(), ""
-	return c.Registry.PutAccount(ctx, rec)
+	return nil
 }
 
-// Feed stores f and reports whether it is new. A subscription that its owner paused stays paused.
-func (c *Clerk) Feed(ctx context.Context, f Feed) (created bool, err error) {
-	rec, err := c.Registry.Subscription(ctx, f.ID)
-	if errors.Is(err, registry.ErrNotFound) {
-		rec, err = &registry.Record[*calferryv1.Subscription]{Value: &calferryv1.Subscription{Id: f.ID}}, nil
+// errSame leaves a record as it is.
+var errSame = errors.New("nothing to change")
+
+func changed(err error) error {
+	if errors.Is(err, errSame) {
+		return nil
 	}
-	if err != nil {
+	return err
+}
+
+// Feed stores f, also while services write to the record, and reports whether it is new. A subscription that its owner
+// paused stays paused.
+func (c *Clerk) Feed(ctx context.Context, f Feed) (created bool, err error) {
+	_, err = c.Registry.UpdateSubscription(ctx, f.ID, func(sub *calferryv1.Subscription) error {
+		before := proto.CloneOf(sub)
+		f.fill(sub)
+		if proto.Equal(before, sub) {
+			return errSame
+		}
+		sub.UpdatedAt = c.now()
+		return nil
+	})
+	if !errors.Is(err, registry.ErrNotFound) {
+		return false, changed(err)
+	}
+	sub := &calferryv1.Subscription{Id: f.ID, State: calferryv1.SubscriptionState_SUBSCRIPTION_STATE_ACTIVE, CreatedAt: c.now()}
+	if sub.CalendarTimeZone, err = f.Zone(ctx); err != nil {
 		return false, err
 	}
-	sub, before := rec.Value, proto.CloneOf(rec.Value)
-	if rec.Revision == 0 {
-		created = true
-		if sub.CalendarTimeZone, err = f.Zone(ctx); err != nil {
-			return false, err
-		}
-		if sub.SealedFeed, err = registry.SealFeed(c.FeedKey, f.ID, &calferryv1.FeedSource{Url: f.Address}); err != nil {
-			return false, err
-		}
-		sub.State, sub.CreatedAt = calferryv1.SubscriptionState_SUBSCRIPTION_STATE_ACTIVE, c.now()
+	if sub.SealedFeed, err = registry.SealFeed(c.FeedKey, f.ID, &calferryv1.FeedSource{Url: f.Address}); err != nil {
+		return false, err
 	}
+	f.fill(sub)
+	sub.UpdatedAt = c.now()
+	return true, c.Registry.PutSubscription(ctx, &registry.Record[*calferryv1.Subscription]{Value: sub})
+}
+
+// fill gives a subscription what f says of it.
+func (f Feed) fill(sub *calferryv1.Subscription) {
 	if f.Resume {
 		sub.State = calferryv1.SubscriptionState_SUBSCRIPTION_STATE_ACTIVE
 	}
@@ -105,9 +130,4 @@ func (c *Clerk) Feed(ctx context.Context, f Feed) (created bool, err error) {
 		Account: f.Account.ID, CalendarId: f.Calendar, Project: f.Account.Project, PaceUser: f.Account.ID,
 		RememberedPace: sub.GetTarget().GetRememberedPace(),
 	}
-	if proto.Equal(before, sub) {
-		return false, nil
-	}
-	sub.UpdatedAt = c.now()
-	return created, c.Registry.PutSubscription(ctx, rec)
 }
