@@ -173,13 +173,13 @@ func (b *bucket[T]) step(entry jetstream.KeyValueEntry) (Update[T], error) {
 		return Update[T]{Kind: CaughtUp}, nil
 	}
 	if entry.Operation() != jetstream.KeyValuePut {
-		return Update[T]{Kind: Removed, ID: entry.Key()}, nil
+		return Update[T]{Kind: Removed, ID: entry.Key(), Revision: entry.Revision()}, nil
 	}
 	record, err := b.decode(entry)
 	if err != nil {
-		return Update[T]{ID: entry.Key()}, &RecordError{ID: entry.Key(), Err: err}
+		return Update[T]{ID: entry.Key(), Revision: entry.Revision()}, &RecordError{ID: entry.Key(), Err: err}
 	}
-	return Update[T]{Kind: Put, ID: entry.Key(), Record: record}, nil
+	return Update[T]{Kind: Put, ID: entry.Key(), Record: record, Revision: entry.Revision()}, nil
 }
 
 // stop ends a watcher whose reader leaves early. Its callback may be blocked on a full channel, so the

@@ -56,6 +56,8 @@ type Update[T message] struct {
 	ID string
 	// Record is set for Put.
 	Record *Record[T]
+	// Revision is that of the write or the removal; 0 for CaughtUp. It rises from step to step of one watch.
+	Revision uint64
 }
 
 // NewID returns a random id: 80 bits, 16 characters that are safe in subjects, file names and URLs.

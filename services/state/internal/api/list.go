@@ -99,6 +99,9 @@ func (s *Service) WatchSubscriptions(ctx context.Context, req *connect.Request[c
 			return err
 		}
 	}
+	if only != "" && !sent[only] {
+		return stream.Send(change(only, board.Row{}, false)) // it went away between the two looks
+	}
 	for {
 		select {
 		case <-ctx.Done():

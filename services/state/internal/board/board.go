@@ -2,7 +2,8 @@
 // console shows and the metrics count.
 //
 // It guarantees that every change is seen by every follower, though a follower that is slow may see several as one. It may
-// lag a moment behind the buckets; what this process writes itself is put on the board at once by Put.
+// lag a moment behind the buckets; what this process writes itself is put on the board at once by Put. What is gone stays
+// gone, also when somebody who read it before puts it only afterwards.
 package board
 
 import (
@@ -33,10 +34,13 @@ type Board struct {
 	index         index
 	copies        int // of the index, made for readers
 	accounts      map[string]versioned[*calferryv1.Account]
-	caughtUp      [watches]bool
-	followers     map[*Follower]struct{}
-	ready         chan struct{}
-	gone          func(subscription string)
+	// passed are the newest revisions of subscriptions and accounts that the watches have seen. What is as old, and not on
+	// the board, is gone or was written again since.
+	passed    struct{ subscriptions, accounts uint64 }
+	caughtUp  [watches]bool
+	followers map[*Follower]struct{}
+	ready     chan struct{}
+	gone      func(subscription string)
 }
 
 type versioned[T any] struct {
@@ -59,11 +63,11 @@ func New(reg *registry.Registry, book *healthbook.Book, store *ledger.Store, log
 	}
 }
 
-// Put puts a subscription on the board, unless a newer one is there.
+// Put puts a subscription on the board, unless a newer one is there, or it is known to be gone.
 func (b *Board) Put(rec *registry.Record[*calferryv1.Subscription]) {
 	id := rec.Value.GetId()
 	b.mu.Lock()
-	if b.subscriptions[id].revision >= rec.Revision {
+	if known, ok := b.subscriptions[id]; ok && known.revision >= rec.Revision || !ok && b.passed.subscriptions >= rec.Revision {
 		b.mu.Unlock()
 		return
 	}
@@ -73,11 +77,11 @@ func (b *Board) Put(rec *registry.Record[*calferryv1.Subscription]) {
 	b.tell(id)
 }
 
-// PutAccount puts an account on the board, unless a newer one is there.
+// PutAccount puts an account on the board, unless a newer one is there, or it is known to be gone.
 func (b *Board) PutAccount(rec *registry.Record[*calferryv1.Account]) {
 	id := rec.Value.GetId()
 	b.mu.Lock()
-	if b.accounts[id].revision >= rec.Revision {
+	if known, ok := b.accounts[id]; ok && known.revision >= rec.Revision || !ok && b.passed.accounts >= rec.Revision {
 		b.mu.Unlock()
 		return
 	}

@@ -113,9 +113,9 @@ func TestCountsAreTheNewestKnown(t *testing.T) {
 	}
 }
 
-// TestProgressIsSeenBeforeItIsReported writes heads as a writer does, between reports.
-func TestProgressIsSeenBeforeItIsReported(t *testing.T) {
-	t.Parallel()
+// stores are those of a server of their own.
+func stores(t *testing.T) (*registry.Registry, *healthbook.Book, *ledger.Store) {
+	t.Helper()
 	nc := natstest.Start(t).Connect()
 	require.NoError(t, streams.Provision(t.Context(), nc, streams.Options{}))
 	js, err := jetstream.New(nc)
@@ -126,6 +126,78 @@ func TestProgressIsSeenBeforeItIsReported(t *testing.T) {
 	require.NoError(t, err)
 	store, err := ledger.Open(t.Context(), js)
 	require.NoError(t, err)
+	return reg, book, store
+}
+
+// run keeps a board up to date until the test ends, and waits until it is whole.
+func run(t *testing.T, b *Board) {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- b.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		require.NoError(t, <-ended)
+	})
+	select {
+	case <-b.Ready():
+	case <-time.After(time.Minute):
+		require.Fail(t, "the board did not catch up")
+	}
+}
+
+// await waits until a follower's board shows something.
+func await(t *testing.T, f *Follower, what string, ok func() bool) {
+	t.Helper()
+	patience := time.After(time.Minute)
+	for !ok() {
+		select {
+		case <-f.Changed():
+		case <-patience:
+			require.Fail(t, "waited in vain for "+what)
+		}
+	}
+}
+
+// Who reads a record, and puts it on the board only when the board has seen it go, does not bring it back.
+func TestWhatIsGoneStaysGone(t *testing.T) {
+	t.Parallel()
+	reg, book, store := stores(t)
+	b := New(reg, book, store, slog.New(slog.DiscardHandler), nil)
+	run(t, b)
+	follower := b.Follow()
+	defer follower.Close()
+	one := record("one", "One", 0)
+	require.NoError(t, reg.PutSubscription(t.Context(), one))
+	account := &registry.Record[*calferryv1.Account]{Value: &calferryv1.Account{Id: "a", Email: "ada@example.com"}}
+	require.NoError(t, reg.PutAccount(t.Context(), account))
+	await(t, follower, "both", func() bool {
+		_, ok := b.Row("one")
+		return ok && b.Account("a") != nil
+	})
+	one.Value.Name = "Written once more, which no watch need have seen"
+	require.NoError(t, reg.PutSubscription(t.Context(), one))
+	require.NoError(t, reg.DeleteSubscription(t.Context(), one))
+	require.NoError(t, reg.DeleteAccount(t.Context(), account))
+	await(t, follower, "their removal", func() bool {
+		_, ok := b.Row("one")
+		return !ok && b.Account("a") == nil
+	})
+	b.Put(one)
+	b.PutAccount(account)
+	require.Empty(t, b.Rows())
+	require.Empty(t, b.Accounts())
+
+	again := record("one", "Made anew", 0)
+	require.NoError(t, reg.PutSubscription(t.Context(), again))
+	b.Put(again)
+	require.Equal(t, []string{"Made anew"}, names(b.Rows()))
+}
+
+// TestProgressIsSeenBeforeItIsReported writes heads as a writer does, between reports.
+func TestProgressIsSeenBeforeItIsReported(t *testing.T) {
+	t.Parallel()
+	reg, book, store := stores(t)
 	require.NoError(t, reg.PutSubscription(t.Context(), record("one", "One", 0)))
 	head, err := store.Head(t.Context(), "one")
 	require.NoError(t, err)
@@ -133,19 +205,8 @@ func TestProgressIsSeenBeforeItIsReported(t *testing.T) {
 	require.NoError(t, store.SwapHead(t.Context(), "one", head))
 
 	b := New(reg, book, store, slog.New(slog.DiscardHandler), nil)
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- b.Run(ctx) }()
-	defer func() {
-		stop()
-		require.NoError(t, <-ended)
-	}()
+	run(t, b)
 	patience := time.After(time.Minute)
-	select {
-	case <-b.Ready():
-	case <-patience:
-		require.Fail(t, "the board did not catch up")
-	}
 	follower := b.Follow()
 	defer follower.Close()
 	head.Progress = &calferryv1.Progress{Sync: 1, Counts: &calferryv1.Counts{Planned: 10, Created: 4, Remaining: 6}}

@@ -4,6 +4,9 @@ import (
 	"net/http"
 	"net/url"
 
+	"connectrpc.com/connect"
+
+	"github.com/calferry/calferry/pkg/registry"
 	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
 )
 
@@ -57,7 +60,11 @@ func (c *Console) find(w http.ResponseWriter, r *http.Request) (card, bool) {
 		c.failed(w, r, err)
 		return card{}, false
 	}
-	row, _ := c.board.Row(id)
+	row, ok := c.board.Row(id)
+	if !ok { // it went away between the two looks
+		c.failed(w, r, connect.NewError(connect.CodeNotFound, registry.ErrNotFound))
+		return card{}, false
+	}
 	return c.card(row), true
 }
 
