@@ -66,21 +66,23 @@ func (c *Cluster) Connect(options ...nats.Option) *nats.Conn {
 // Node returns the i-th server (0..2), to be stopped and restarted.
 func (c *Cluster) Node(i int) *Server { return c.nodes[i] }
 
-// Leader returns the server that leads a stream.
+// Leader returns the server that leads a stream, once there is one: an election may be under way.
 func (c *Cluster) Leader(ctx context.Context, js jetstream.JetStream, stream string) *Server {
 	c.tb.Helper()
-	st, err := js.Stream(ctx, stream)
-	if err != nil {
-		c.tb.Fatalf("natstest: read stream %s: %v", stream, err)
-	}
-	leader := st.CachedInfo().Cluster.Leader
-	for _, s := range c.nodes {
-		if s.opts.ServerName == leader {
-			return s
+	var leader *Server
+	c.await("leader of stream "+stream, func() bool {
+		st, err := js.Stream(ctx, stream)
+		if err != nil {
+			return false
 		}
-	}
-	c.tb.Fatalf("natstest: stream %s has no leader", stream)
-	return nil
+		for _, s := range c.nodes {
+			if info := st.CachedInfo().Cluster; info != nil && s.opts.ServerName == info.Leader {
+				leader = s
+			}
+		}
+		return leader != nil
+	})
+	return leader
 }
 
 // await polls: servers of another package give no signal for these states.

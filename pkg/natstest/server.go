@@ -1,13 +1,12 @@
 // Package natstest runs real NATS servers with JetStream inside a test's process.
 //
-// Servers listen on a free port of 127.0.0.1, keep their data in the test's temporary folder, and are gone
-// when the test ends. Restart keeps port and data, so clients reconnect and streams survive: a test sees what
-// production sees. Nothing but tests may import this package.
+// Servers listen on a port of 127.0.0.1 that is theirs until the test ends, keep their data in the test's temporary
+// folder, and are gone when the test ends. Restart keeps port and data, so clients reconnect and streams survive: a
+// test sees what production sees. Nothing but tests may import this package.
 package natstest
 
 import (
 	"fmt"
-	"net"
 	"testing"
 	"time"
 
@@ -16,7 +15,7 @@ import (
 )
 
 // startTimeout bounds how long a server may take to accept clients on a busy machine.
-const startTimeout = 20 * time.Second
+const startTimeout = time.Minute
 
 // Server is one NATS server. Its methods are for the test's own goroutine.
 type Server struct {
@@ -100,18 +99,6 @@ func serverOptions(tb testing.TB) *server.Options {
 		JetStream: true, StoreDir: tb.TempDir(),
 		JetStreamMaxMemory: 64 << 20, JetStreamMaxStore: 4 << 30,
 	}
-}
-
-// freePort asks the kernel for a port, and frees it again for the server. A fixed port is what lets clients
-// find a restarted server.
-func freePort(tb testing.TB) int {
-	tb.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatalf("natstest: find a free port: %v", err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 func connect(tb testing.TB, url string, options ...nats.Option) *nats.Conn {
