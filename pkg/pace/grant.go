@@ -94,7 +94,7 @@ type Status struct {
 	// Pace of the calendar in writes per second.
 	Pace float64
 	// GateFor is how long the gate stays closed: that of the scope which was throttled, else the
-	// calendar's. 0 when a request may try.
+	// calendar's. 0 when a request may try, and for an outcome that Redis is not told at once.
 	GateFor time.Duration
 	// Closed tells that this report closed a gate.
 	Closed bool

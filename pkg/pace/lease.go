@@ -16,6 +16,8 @@ type Lease struct {
 	lane  Lane
 	turn  string
 	pace  atomic.Int64 // millionths of a write per second
+	// passed counts requests that Google let pass and Redis was not told of yet.
+	passed atomic.Int64
 }
 
 // Lane returns the lane that is held.
@@ -50,7 +52,7 @@ func (l *Lease) Reserve(ctx context.Context, request Request) (Grant, error) {
 	answer, err := l.call(ctx, p.scripts.reserve,
 		micros(p.cfg.Lease), request.Units, flag(request.Create),
 		perUnit(p.cfg.UserUnitsPerMinute), perUnit(p.cfg.ProjectUnitsPerMinute), millionths(p.cfg.MaxPace),
-		begins.UnixMicro(), ends.UnixMicro(), most, max(1, request.Left))
+		begins.UnixMicro(), ends.UnixMicro(), most, max(1, request.Left), l.passed.Swap(0))
 	if err != nil {
 		return Grant{}, err
 	}
@@ -77,9 +79,12 @@ func (l *Lease) Reserve(ctx context.Context, request Request) (Grant, error) {
 	return grant, nil
 }
 
-// Report tells what became of a granted request, and renews the lease. The scope matters for
-// OutcomeThrottled only; an empty one means the calendar. retryAfter is Google's wish, 0 when there
-// was none, and counts up to one hour.
+// Report tells what became of a granted request. The scope matters for OutcomeThrottled only; an
+// empty one means the calendar. retryAfter is Google's wish, 0 when there was none, and counts up to
+// one hour.
+//
+// A throttle and the outcome of a probe are told to Redis at once, which renews the lease. Any other
+// outcome changes nothing that somebody waits for: Redis learns it with the turn's next call.
 func (l *Lease) Report(ctx context.Context, grant Grant, outcome Outcome, scope Scope, retryAfter time.Duration) (Status, error) {
 	p := l.pacer
 	if grant.Verb != Go {
@@ -100,8 +105,14 @@ func (l *Lease) Report(ctx context.Context, grant Grant, outcome Outcome, scope 
 	default:
 		return Status{}, fmt.Errorf("report: unknown outcome %q", outcome)
 	}
+	if outcome != OutcomeThrottled && !grant.Probe {
+		if outcome == OutcomeOK {
+			l.passed.Add(1)
+		}
+		return Status{Pace: l.Pace()}, nil
+	}
 	retryAfter = min(max(0, retryAfter), time.Hour)
-	answer, err := l.call(ctx, p.scripts.report, micros(p.cfg.Lease), grant.token, word, micros(retryAfter))
+	answer, err := l.call(ctx, p.scripts.report, micros(p.cfg.Lease), grant.token, word, micros(retryAfter), l.passed.Swap(0))
 	if err != nil {
 		return Status{}, err
 	}
@@ -135,7 +146,7 @@ func (l *Lease) Release(ctx context.Context, done bool) (LaneState, error) {
 	p := l.pacer
 	p.metrics.paces.Observe(l.Pace())
 	begins, ends := p.day()
-	answer, err := l.call(ctx, p.scripts.release, flag(done), begins.UnixMicro(), ends.UnixMicro())
+	answer, err := l.call(ctx, p.scripts.release, flag(done), begins.UnixMicro(), ends.UnixMicro(), l.passed.Swap(0))
 	if err != nil {
 		return LaneState{}, err
 	}

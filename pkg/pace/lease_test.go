@@ -85,13 +85,41 @@ func TestALostLeaseChangesNothing(t *testing.T) {
 			_, err := lost.Report(t.Context(), g, OutcomeThrottled, scope, time.Minute)
 			require.ErrorIs(t, err, ErrLeaseLost)
 		}
-		_, err := lost.Report(t.Context(), g, OutcomeOK, ScopeNone, 0)
-		require.ErrorIs(t, err, ErrLeaseLost)
-		_, err = lost.Reserve(t.Context(), Request{Create: true})
+		b.report(lost, g, OutcomeOK, ScopeNone)
+		_, err := lost.Reserve(t.Context(), Request{Create: true})
 		require.ErrorIs(t, err, ErrLeaseLost)
 		require.ErrorIs(t, lost.Renew(t.Context()), ErrLeaseLost)
 		require.ErrorIs(t, lost.Confirm(t.Context()), ErrLeaseLost)
 		require.ErrorIs(t, free(t.Context(), lost, true), ErrLeaseLost)
 		require.Equal(t, before, b.dump())
 	})
+}
+
+func TestWhatPassedIsToldWithTheNextCall(t *testing.T) {
+	t.Parallel()
+	for name, next := range map[string]func(*bench, *Lease, Grant){
+		"reserve":  func(b *bench, l *Lease, _ Grant) { b.reserve(l, Request{}) },
+		"throttle": func(b *bench, l *Lease, g Grant) { b.report(l, g, OutcomeThrottled, ScopeCalendar) },
+		"release":  func(b *bench, l *Lease, _ Grant) { require.NoError(b.t, free(b.t.Context(), l, false)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pacetest.Each(t, func(t *testing.T, server *pacetest.Server) {
+				b := newBench(t, server, Config{})
+				writes := func() string { return b.dump()[lane(1).keys()[0]]["writes"] }
+				l := b.acquire(lane(1), "turn", "sub")
+				first, second, third := b.granted(l, Request{}), b.granted(l, Request{}), b.granted(l, Request{})
+				require.Equal(t, Status{Pace: l.Pace()}, b.report(l, first, OutcomeOK, ScopeNone))
+				b.report(l, second, OutcomeOK, ScopeNone)
+				b.report(l, third, OutcomeNone, ScopeNone)
+				require.Empty(t, writes())
+				next(b, l, third)
+				require.Equal(t, "2", writes())
+				if name != "release" {
+					b.reserve(l, Request{})
+					require.Equal(t, "2", writes(), "once")
+				}
+			})
+		})
+	}
 }

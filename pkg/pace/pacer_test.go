@@ -108,7 +108,7 @@ func TestWithoutRedisNothingIsGranted(t *testing.T) {
 		require.ErrorIs(t, err, ErrUnavailable)
 		_, err = l.Reserve(t.Context(), Request{})
 		require.ErrorIs(t, err, ErrUnavailable)
-		_, err = l.Report(t.Context(), g, OutcomeOK, ScopeNone, 0)
+		_, err = l.Report(t.Context(), g, OutcomeThrottled, ScopeCalendar, 0)
 		require.ErrorIs(t, err, ErrUnavailable)
 		require.ErrorIs(t, l.Renew(t.Context()), ErrUnavailable)
 		require.ErrorIs(t, free(t.Context(), l, true), ErrUnavailable)

@@ -4,22 +4,15 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/redis/go-redis/v9"
 
 	"github.com/calferry/calferry/pkg/streams"
-	"github.com/calferry/calferry/pkg/workqueue"
 )
-
-// waitsKey is a sorted set in Redis: keys of the CHANGES queue whose turn ended with a delay, by the moment in Unix
-// milliseconds at which the delay ends. It is shared by all writers, and only the number of writers hangs on it.
-const waitsKey = "calferry:waits"
 
 const (
 	// lanesGrace is how long a delay may be over before its lane counts as ready: idle writers take it up long before,
@@ -29,8 +22,6 @@ const (
 	lanesFresh = 2 * time.Second
 	// lanesPatience bounds one count, below the usual time-out of a scrape.
 	lanesPatience = 5 * time.Second
-	// notePatience bounds what a turn waits for Redis to remember its delay.
-	notePatience = time.Second
 )
 
 // lanes tells how many calendars could be written to now: those with a message in the CHANGES queue, less those whose
@@ -40,15 +31,15 @@ const (
 // Delays that Redis forgot count as ready until they end. When NATS or Redis does not answer, nothing is told. It is
 // safe for concurrent use.
 type lanes struct {
-	nc     *nats.Conn
-	redis  redis.UniversalClient
-	log    *slog.Logger
-	ready  *prometheus.Desc
-	waits  *prometheus.Desc
-	mu     sync.Mutex
-	stream jetstream.Stream
-	at     time.Time
-	last   laneCount
+	nc      *nats.Conn
+	waits   *waits
+	log     *slog.Logger
+	ready   *prometheus.Desc
+	delayed *prometheus.Desc
+	mu      sync.Mutex
+	stream  jetstream.Stream
+	at      time.Time
+	last    laneCount
 }
 
 type laneCount struct {
@@ -56,37 +47,20 @@ type laneCount struct {
 	err            error
 }
 
-func newLanes(nc *nats.Conn, client redis.UniversalClient, log *slog.Logger) *lanes {
+func newLanes(nc *nats.Conn, waits *waits, log *slog.Logger) *lanes {
 	return &lanes{
-		nc: nc, redis: client, log: log,
+		nc: nc, waits: waits, log: log,
 		ready: prometheus.NewDesc("calferry_writer_ready_lanes",
 			"Calendars that have queued writes and need not wait. Every writer tells the same: take the maximum, not the sum.", nil, nil),
-		waits: prometheus.NewDesc("calferry_writer_delayed_lanes",
+		delayed: prometheus.NewDesc("calferry_writer_delayed_lanes",
 			"Calendars whose queued writes all wait for a delay. Every writer tells the same: take the maximum, not the sum.", nil, nil),
-	}
-}
-
-// note remembers how the turn of a key ended, before the queue is told. A failure only makes the count too high for
-// as long as the delay lasts.
-func (l *lanes) note(ctx context.Context, key string, res workqueue.Result) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), notePatience)
-	defer cancel()
-	var err error
-	if res.Verb() == workqueue.VerbAgain && res.Delay() > 0 {
-		due := time.Now().Add(res.Delay()).UnixMilli()
-		err = l.redis.ZAdd(ctx, waitsKey, redis.Z{Score: float64(due), Member: key}).Err()
-	} else {
-		err = l.redis.ZRem(ctx, waitsKey, key).Err()
-	}
-	if err != nil {
-		l.log.DebugContext(ctx, "Redis was not told whether a calendar waits", slog.Any("error", err))
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (l *lanes) Describe(out chan<- *prometheus.Desc) {
 	out <- l.ready
-	out <- l.waits
+	out <- l.delayed
 }
 
 // Collect implements prometheus.Collector.
@@ -106,11 +80,11 @@ func (l *lanes) Collect(out chan<- prometheus.Metric) {
 		return
 	}
 	out <- prometheus.MustNewConstMetric(l.ready, prometheus.GaugeValue, float64(l.last.ready))
-	out <- prometheus.MustNewConstMetric(l.waits, prometheus.GaugeValue, float64(l.last.delayed))
+	out <- prometheus.MustNewConstMetric(l.delayed, prometheus.GaugeValue, float64(l.last.delayed))
 }
 
 func (l *lanes) count(ctx context.Context, now time.Time) laneCount {
-	waits, err := l.waiting(ctx, now)
+	waits, err := l.waits.keys(ctx, now.Add(-lanesGrace))
 	if err != nil {
 		return laneCount{err: fmt.Errorf("read from Redis which calendars wait: %w", err)}
 	}
@@ -136,23 +110,6 @@ func (l *lanes) count(ctx context.Context, now time.Time) laneCount {
 		}
 	}
 	return c
-}
-
-// waiting returns the keys whose delay is not over, and forgets the others.
-func (l *lanes) waiting(ctx context.Context, now time.Time) (map[string]bool, error) {
-	since := strconv.FormatInt(now.Add(-lanesGrace).UnixMilli(), 10)
-	if err := l.redis.ZRemRangeByScore(ctx, waitsKey, "-inf", "("+since).Err(); err != nil {
-		return nil, err
-	}
-	keys, err := l.redis.ZRange(ctx, waitsKey, 0, -1).Result()
-	if err != nil {
-		return nil, err
-	}
-	waits := make(map[string]bool, len(keys))
-	for _, k := range keys {
-		waits[k] = true
-	}
-	return waits, nil
 }
 
 // subjects lists what is in the queue, in whatever state.

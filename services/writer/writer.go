@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -49,7 +50,7 @@ type Service struct {
 	pacer   *pace.Pacer
 	google  *gcal.Client
 	meter   *turn.Meter
-	lanes   *lanes
+	waits   *waits
 	serving atomic.Bool
 }
 
@@ -85,9 +86,9 @@ func New(cfg Config, deps Deps) (*Service, error) {
 		return nil, err
 	}
 	s.meter = turn.NewMeter(deps.Metrics)
-	s.lanes = newLanes(deps.NATS, deps.Redis, deps.Logger)
+	s.waits = newWaits(deps.Redis, deps.Logger)
 	if deps.Metrics != nil {
-		if err := deps.Metrics.Register(s.lanes); err != nil {
+		if err := deps.Metrics.Register(newLanes(deps.NATS, s.waits, deps.Logger)); err != nil {
 			return nil, fmt.Errorf("register metrics: %w", err)
 		}
 	}
@@ -115,6 +116,11 @@ func (s *Service) Run(ctx context.Context) error {
 	s.serving.Store(true)
 	defer s.serving.Store(false)
 	s.deps.Logger.InfoContext(ctx, "Writer serves", slog.Int("workers", s.cfg.Workers))
+	telling, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var teller sync.WaitGroup
+	teller.Go(func() { s.waits.run(telling) })
+	defer teller.Wait()
+	defer stop()
 	return changes.Run(ctx, s.handler(worker))
 }
 
@@ -164,7 +170,7 @@ func (s *Service) handler(w *turn.Worker) workqueue.Handler {
 		if err != nil { // only a test's hook abandons a turn
 			res = workqueue.Again(time.Minute)
 		}
-		s.lanes.note(ctx, t.Key, res)
+		s.waits.note(t.Key, res)
 		return res
 	}
 }

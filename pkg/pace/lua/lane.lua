@@ -117,6 +117,11 @@ end
 -- took the lane since.
 local function holds(lane, turn) return lane.holder == turn and lane.lease > now end
 
+-- passed counts requests that the limiter let pass, of which the turn tells with its next call.
+local function passed(lane, requests)
+  lane.wrote, lane.writes = lane.wrote + 1000 * requests, lane.writes + requests
+end
+
 -- gate_state returns open | shut | probing | probe, and for shut and probing when to ask again.
 -- "probe" means that the caller may be the one probe.
 local function gate_state(gate)

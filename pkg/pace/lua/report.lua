@@ -2,11 +2,13 @@
 --
 -- KEYS  1 lane  2 user  3 project  4 usage
 -- ARGV  1 turn  2 lease us  3 token of the grant  4 ok | none | calendar | user | project | usage
---       5 Retry-After us, 0 for none
+--       5 Retry-After us, 0 for none  6 requests that passed since the last call, before this one
 -- returns {'held', us until the gate that matters opens, pace, '1' when a gate closed} | {'lost'}
 --
 -- ok: the limiter let the request pass, whatever came of it. none: it says nothing about a limit
 -- (5xx, timeout, never sent). The others name the scope of a throttle. lost changes nothing.
+--
+-- A request that was no probe and passed is not reported but counted in the next call.
 
 local turn, outcome = ARGV[1], ARGV[4]
 local lane = read(KEYS[1], LANE)
@@ -73,7 +75,7 @@ local function concerns(scope, letter)
   return outcome == scope or string.find(probes, letter, 1, true)
 end
 
-if outcome == 'ok' then lane.wrote, lane.writes = lane.wrote + 1000, lane.writes + 1 end
+passed(lane, tonumber(ARGV[6]) + (outcome == 'ok' and 1 or 0))
 
 settle(lane, 'calendar', 'c', lane_pause, function()
   lane.before = lane.searching == 1 and 0 or lane.closures

@@ -6,7 +6,7 @@
 --       5 us per unit of the user  6 us per unit of the project  7 fastest pace
 --       8 begin of the Pacific day, us  9 begin of the next one, us
 --       10 requests of the project's day after which this one waits for the next day, 0 for none
---       11 writes that the lane has left, this one included
+--       11 writes that the lane has left, this one included  12 requests that passed since the last call
 -- returns {'go' | 'later', us to wait, scope, concurrency, pace, token, us until the write after this one} | {'lost'};
 -- lost changes nothing
 --
@@ -22,6 +22,7 @@ local turn, units, left = ARGV[1], tonumber(ARGV[3]), tonumber(ARGV[11])
 local lane = read(KEYS[1], LANE)
 if not holds(lane, turn) then return {'lost'} end
 lane.lease = now + tonumber(ARGV[2])
+passed(lane, tonumber(ARGV[12]))
 
 local probes = ''
 local changed = {} -- records of levels, by key; written once, with the answer
