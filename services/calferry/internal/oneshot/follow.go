@@ -24,14 +24,28 @@ type follower struct {
 	// first is the first sync of this run: a large feed takes several. earlier are the counts of those before the newest.
 	first   uint64
 	earlier map[uint64]*calferryv1.Counts
+	// published are the syncs of this run that had something to write, true once their last turn has reported.
+	published map[uint64]bool
+	// base is the newest sync before this run.
+	base uint64
 }
 
-func (r *Runner) follow(sub string) (*follower, error) {
+// lateReports bounds the wait for reports of syncs that are over: each turn reports a moment after it has woken the
+// next fetch. Reports are lossy, so the wait has an end.
+const lateReports = 5 * time.Second
+
+func (r *Runner) follow(ctx context.Context, sub string) (*follower, error) {
+	head, err := r.Stack.Ledger.Head(ctx, sub)
+	if err != nil {
+		return nil, fmt.Errorf("follow the sync: %w", err)
+	}
 	reports, err := r.Stack.NATS.SubscribeSync(streams.ReportSubject(sub))
 	if err != nil {
 		return nil, fmt.Errorf("follow the sync: %w", err)
 	}
-	return &follower{r: r, sub: sub, reports: reports, earlier: map[uint64]*calferryv1.Counts{}}, nil
+	return &follower{
+		r: r, sub: sub, reports: reports, earlier: map[uint64]*calferryv1.Counts{}, published: map[uint64]bool{}, base: head.GetSync(),
+	}, nil
 }
 
 func (f *follower) close() { _ = f.reports.Unsubscribe() }
@@ -39,9 +53,9 @@ func (f *follower) close() { _ = f.reports.Unsubscribe() }
 // wait returns when the sync has ended, one way or another.
 func (f *follower) wait(ctx context.Context) (*Result, error) {
 	for {
-		msg, err := f.next(ctx)
+		msg, err := f.next(ctx, time.Second)
 		switch {
-		case ctx.Err() != nil:
+		case err != nil && ctx.Err() != nil:
 			return f.stopped(context.WithoutCancel(ctx), context.Cause(ctx))
 		case errors.Is(err, context.DeadlineExceeded):
 			f.progress(ctx) // turns save once a second, and report at their end
@@ -49,24 +63,87 @@ func (f *follower) wait(ctx context.Context) (*Result, error) {
 		case err != nil:
 			return nil, fmt.Errorf("follow the sync: %w", err)
 		}
-		report, err := streams.ParseReport(msg.Data)
-		if err != nil {
-			f.r.Stack.Log.WarnContext(ctx, "Could not read a report", slog.Any("error", err))
-			continue
-		}
-		state, problem, err := f.take(ctx, report)
+		// What has come is told, also when the context ends meanwhile.
+		state, problem, err := f.read(context.WithoutCancel(ctx), msg)
 		if err != nil {
 			return nil, err
 		}
 		f.progress(ctx)
 		if state != "" {
-			return f.result(ctx, state, problem)
+			if err := f.awaitEarlier(ctx); err != nil {
+				return nil, err
+			}
+			return f.result(context.WithoutCancel(ctx), state, problem)
+		}
+	}
+}
+
+// read takes a message that holds a report.
+func (f *follower) read(ctx context.Context, msg *nats.Msg) (State, string, error) {
+	report, err := streams.ParseReport(msg.Data)
+	if err != nil {
+		f.r.Stack.Log.WarnContext(ctx, "Could not read a report", slog.Any("error", err))
+		return "", "", nil
+	}
+	return f.take(ctx, report)
+}
+
+// awaitEarlier waits for the last reports of syncs that are over, which tell what they wrote.
+func (f *follower) awaitEarlier(ctx context.Context) error {
+	until := time.Now().Add(lateReports)
+	for f.awaited() {
+		msg, err := f.next(ctx, time.Until(until))
+		if err != nil {
+			return nil //nolint:nilerr // it was lost, or nobody waits for it any more
+		}
+		if _, _, err := f.read(context.WithoutCancel(ctx), msg); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *follower) awaited() bool {
+	for sync, over := range f.published {
+		if !over && sync < f.sync.GetSync() {
+			return true
+		}
+	}
+	return false
+}
+
+// drain takes the reports that have come already. It returns how the sync ended, "" when it did not.
+func (f *follower) drain(ctx context.Context) (end State, problem string, err error) {
+	for {
+		waiting, _, err := f.reports.Pending()
+		if err != nil || waiting == 0 {
+			return end, problem, err
+		}
+		msg, err := f.next(ctx, time.Second)
+		if err != nil {
+			return "", "", err
+		}
+		state, text, err := f.read(ctx, msg)
+		if err != nil {
+			return "", "", err
+		}
+		if state != "" {
+			end, problem = state, text
 		}
 	}
 }
 
 // stopped sums up what was done and what is left when the sync's context ends.
 func (f *follower) stopped(ctx context.Context, cause error) (*Result, error) {
+	switch state, problem, err := f.drain(ctx); {
+	case err != nil:
+		return nil, fmt.Errorf("follow the sync: %w", err)
+	case state != "":
+		return f.result(ctx, state, problem)
+	}
+	if err := f.recall(ctx); err != nil {
+		return nil, err
+	}
 	if errors.Is(cause, ErrTimeUp) {
 		return f.result(ctx, TimedOut, cause.Error())
 	}
@@ -81,6 +158,23 @@ func (f *follower) stopped(ctx context.Context, cause error) (*Result, error) {
 	res.Error = fmt.Sprintf("%v: %d written, %d waiting; what waits stays in the data directory, and the same command goes on with it",
 		cause, res.Created+res.Updated+res.Deleted, res.Waiting)
 	return res, nil
+}
+
+// recall makes up for a fetch that was stopped between its ChangeSet and its report: the ledger knows of its sync.
+func (f *follower) recall(ctx context.Context) error {
+	if f.sync != nil {
+		return nil
+	}
+	head, err := f.r.Stack.Ledger.Head(ctx, f.sub)
+	if err != nil {
+		return err
+	}
+	if p := head.GetProgress(); head.GetSync() > f.base && p.GetSync() == head.GetSync() {
+		f.sync = &calferryv1.SyncReport{
+			Sync: head.GetSync(), Outcome: calferryv1.SyncOutcome_SYNC_OUTCOME_PUBLISHED, Creates: p.GetCounts().GetPlanned(),
+		}
+	}
+	return nil
 }
 
 // take returns how the sync ended, "" while it goes on.
@@ -99,9 +193,15 @@ func (f *follower) take(ctx context.Context, report *calferryv1.Report) (State, 
 			f.earlier[f.turn.GetSync()], f.turn = f.turn.GetCounts(), nil
 		}
 		f.sync = s
+		if s.GetOutcome() == calferryv1.SyncOutcome_SYNC_OUTCOME_PUBLISHED {
+			f.published[s.GetSync()] = f.published[s.GetSync()]
+		}
 		return f.ended(ctx)
 	}
 	t := report.GetTurn()
+	if end := t.GetEndedBy(); end == calferryv1.TurnEnd_TURN_END_DONE || end == calferryv1.TurnEnd_TURN_END_REPLACED {
+		f.published[t.GetSync()] = true
+	}
 	if f.sync == nil || t.GetSync() < f.first {
 		return "", "", nil // the queue's leftovers of an earlier run
 	}
@@ -165,9 +265,9 @@ func (f *follower) entries(ctx context.Context, head *ledger.Head) (map[calferry
 	return entries, nil
 }
 
-// next waits a second for a report.
-func (f *follower) next(ctx context.Context) (*nats.Msg, error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
+// next waits for a report, so long at most.
+func (f *follower) next(ctx context.Context, patience time.Duration) (*nats.Msg, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return f.reports.NextMsgWithContext(ctx)
 }

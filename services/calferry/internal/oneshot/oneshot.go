@@ -71,6 +71,12 @@ func (r *Runner) Prepare(ctx context.Context, req Request) error {
 // not be looked up.
 func (r *Runner) Run(ctx context.Context, req Request) (*Result, error) {
 	begin := time.Now()
+	// Before the subscription is there, or active again: the services may fetch it at once by themselves.
+	f, err := r.follow(ctx, req.ID())
+	if err != nil {
+		return nil, err
+	}
+	defer f.close()
 	switch err := r.enrol(ctx, req); {
 	case errors.As(err, new(*feedError)):
 		res := newResult(FeedFailed, err.Error())
@@ -79,11 +85,6 @@ func (r *Runner) Run(ctx context.Context, req Request) (*Result, error) {
 	case err != nil:
 		return nil, err
 	}
-	f, err := r.follow(req.ID())
-	if err != nil {
-		return nil, err
-	}
-	defer f.close()
 	if _, err := r.Stack.Fetch.Put(ctx, streams.FetchKey(req.ID()), nil); err != nil {
 		return nil, fmt.Errorf("start the sync: %w", err)
 	}
