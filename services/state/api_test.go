@@ -34,6 +34,16 @@ func (r *rig) hasTurn(id string) bool {
 	return err == nil
 }
 
+// turnOf is the place of the subscription's message in the FETCH queue: another one when a turn was started since.
+func (r *rig) turnOf(id string) uint64 {
+	r.t.Helper()
+	stream, err := r.js.Stream(r.t.Context(), streams.StreamFetch)
+	require.NoError(r.t, err)
+	msg, err := stream.GetLastMsgForSubject(r.t.Context(), streams.PrefixFetch+"."+id)
+	require.NoError(r.t, err)
+	return msg.Sequence
+}
+
 // takeTurn removes the FETCH message, as a fetcher that is done does.
 func (r *rig) takeTurn(id string) {
 	stream, err := r.js.Stream(r.t.Context(), streams.StreamFetch)
@@ -443,7 +453,7 @@ func TestHoldsAreListedAndDecidedByKey(t *testing.T) {
 	}
 	require.NoError(t, r.ledger().SwapHead(t.Context(), id, head))
 	r.fetch(id, 1, func(s *calferryv1.SyncReport) { s.Held = 3 })
-	r.eventually("the report", func() bool { return r.get(id).GetHealth().GetHeld() == 3 })
+	r.shown("the report", id, func(s *calferryv1.SubscriptionStatus) bool { return s.GetHealth().GetHeld() == 3 })
 
 	held := func() []string {
 		res, err := r.client.ListHolds(t.Context(), connect.NewRequest(new(calferryv1.ListHoldsRequest)))

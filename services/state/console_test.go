@@ -70,7 +70,7 @@ func crowded(t *testing.T, change ...func(*state.Config)) (*rig, map[string]stri
 	})
 	r.turn(ids["waiting"], 1, func(x *calferryv1.TurnReport) {
 		throttled(x)
-		x.ResumesAt = timestamppb.New(time.Now().Add(5 * time.Minute))
+		x.ResumesAt = timestamppb.New(time.Now().Add(5 * time.Hour)) // so long that the page says the same half an hour later
 	})
 	r.turn(ids["writing"], 1, func(x *calferryv1.TurnReport) {
 		x.Counts, x.EndedBy = &calferryv1.Counts{Planned: 1200, Created: 450, Remaining: 750}, calferryv1.TurnEnd_TURN_END_REQUEUED
@@ -93,11 +93,16 @@ func crowded(t *testing.T, change ...func(*state.Config)) (*rig, map[string]stri
 	r.fetch(ids["held"], 1, func(s *calferryv1.SyncReport) { s.Held = 2 })
 	_, err = r.client.PauseSubscription(t.Context(), connect.NewRequest(&calferryv1.PauseSubscriptionRequest{Id: ids["paused"]}))
 	require.NoError(t, err)
-	for _, name := range []string{"waiting", "writing", "settled", "failing", "held"} {
-		r.eventually("reports of "+name, func() bool {
-			_, page := r.page("/subscriptions/" + ids[name])
-			return strings.Contains(page, `<ol class="timeline">`) && r.get(ids[name]).GetHealth().GetSync() == 1
-		})
+	for name, told := range map[string]func(*calferryv1.Health) bool{
+		"waiting": func(h *calferryv1.Health) bool { return h.GetCounts().GetRemaining() == 14 },
+		"writing": func(h *calferryv1.Health) bool { return h.GetCounts().GetRemaining() == 750 },
+		"settled": func(h *calferryv1.Health) bool { return h.GetSettled() == 1 },
+		"failing": func(h *calferryv1.Health) bool { return h.GetStatus() == calferryv1.Status_STATUS_ERROR },
+		"held":    func(h *calferryv1.Health) bool { return h.GetHeld() == 2 },
+	} {
+		r.shown("reports of "+name, ids[name], func(s *calferryv1.SubscriptionStatus) bool { return told(s.GetHealth()) })
+		_, page := r.page("/subscriptions/" + ids[name])
+		require.Contains(t, page, `<ol class="timeline">`, name)
 	}
 	return r, ids
 }
@@ -108,7 +113,7 @@ func TestOverviewTellsTheTruth(t *testing.T) {
 	status, page := r.page("/")
 	require.Equal(t, http.StatusOK, status)
 	said := text(page)
-	require.Contains(t, said, "128 written, 14 waiting, resumes in about 5 min")
+	require.Contains(t, said, "128 written, 14 waiting, resumes in about 5 h")
 	require.Contains(t, said, "450 written, 750 waiting")
 	require.Contains(t, said, "3 written in the newest sync")
 	require.Contains(t, said, "1 feed needs attention, 1 waits for a decision")

@@ -128,13 +128,17 @@ func newRig(t *testing.T, change ...func(*state.Config)) *rig {
 		r.hidden("the log", r.log.String())
 	})
 	r.eventually("readiness", func() bool { return r.service.Ready(t.Context()) == nil })
+	r.eventually("somebody who answers for tokens", func() bool {
+		_, err := r.nc.Request(streams.TokenSubject, []byte("\xff no request"), time.Minute)
+		return !errors.Is(err, nats.ErrNoResponders)
+	})
 	return r
 }
 
 // eventually waits for what other goroutines and a server of its own bring about.
 func (r *rig) eventually(what string, ok func() bool) {
 	r.t.Helper()
-	deadline := time.NewTimer(20 * time.Second)
+	deadline := time.NewTimer(time.Minute)
 	defer deadline.Stop()
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
@@ -181,11 +185,27 @@ func (r *rig) create(account, name string) string {
 	return res.Msg.GetSubscription().GetId()
 }
 
+// get reads a subscription and its health where they are stored. What is listed may lag behind that: see shown.
 func (r *rig) get(id string) *calferryv1.SubscriptionStatus {
 	r.t.Helper()
 	res, err := r.client.GetSubscription(r.t.Context(), connect.NewRequest(&calferryv1.GetSubscriptionRequest{Id: id}))
 	require.NoError(r.t, err)
 	return res.Msg.GetSubscription()
+}
+
+// shown waits until the subscription is listed as ok wants it, which is when lists and pages tell it.
+func (r *rig) shown(what, id string, ok func(*calferryv1.SubscriptionStatus) bool) {
+	r.t.Helper()
+	r.eventually(what, func() bool {
+		res, err := r.client.ListSubscriptions(r.t.Context(), connect.NewRequest(new(calferryv1.ListSubscriptionsRequest)))
+		require.NoError(r.t, err)
+		for _, status := range res.Msg.GetSubscriptions() {
+			if status.GetId() == id {
+				return ok(status)
+			}
+		}
+		return false
+	})
 }
 
 // forget takes the record away as the fetcher does at the end of a removal: again when the service has
