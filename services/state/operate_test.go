@@ -58,7 +58,7 @@ func TestPlanTellsWhatASyncWouldWriteAndStoresNothing(t *testing.T) {
 	made, err := r.client.CreateSubscription(t.Context(), connect.NewRequest(&calferryv1.CreateSubscriptionRequest{Account: r.connect(), CalendarId: teamCalendar, Feed: source}))
 	require.NoError(t, err)
 	id := made.Msg.GetSubscription().GetId()
-	r.takeTurn(id)
+	turn := r.turnOf(id) // left in the queue, where the service restores one that is missing
 	// One event that the ledger knows has left the feed.
 	store := r.ledger()
 	head, err := store.Head(t.Context(), id)
@@ -80,7 +80,7 @@ func TestPlanTellsWhatASyncWouldWriteAndStoresNothing(t *testing.T) {
 	require.EqualValues(t, 9, stored.Msg.GetHeld(), "the ledger is compared, with the same guard")
 	require.Len(t, stored.Msg.GetSample(), 3)
 	require.Equal(t, "held", stored.Msg.GetSample()[2].GetChange())
-	require.False(t, r.hasTurn(id), "nothing was started")
+	require.Equal(t, turn, r.turnOf(id), "nothing was started")
 	require.EqualValues(t, 4, asked.Load(), "each plan asked twice: without credentials first, and none was for the creation")
 }
 
