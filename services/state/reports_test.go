@@ -2,6 +2,7 @@ package state_test
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"testing"
 	"time"
@@ -45,6 +46,7 @@ func TestThrottledReportsShowAsWaiting(t *testing.T) {
 		rec, err := r.registry().Subscription(t.Context(), id)
 		return err == nil && rec.Value.GetTarget().GetRememberedPace() == 3.2
 	})
+	r.get(id) // which reads the record and puts it on the board, where the next one looks for a pace
 	second := r.create(account, "Second on the same calendar")
 	rec, err := r.registry().Subscription(t.Context(), second)
 	require.NoError(t, err)
@@ -148,7 +150,7 @@ func TestQuarantineFollowsTheLedger(t *testing.T) {
 	})
 	r.eventually("both", func() bool { return len(r.get(id).GetHealth().GetQuarantined()) == 2 })
 	r.turn(id, 1, func(x *calferryv1.TurnReport) { x.Settled, x.EndedBy = true, calferryv1.TurnEnd_TURN_END_DONE })
-	r.eventually("one", func() bool { return len(r.get(id).GetHealth().GetQuarantined()) == 1 })
+	r.shown("one", id, func(s *calferryv1.SubscriptionStatus) bool { return len(s.GetHealth().GetQuarantined()) == 1 })
 	require.Equal(t, "still refused", r.get(id).GetHealth().GetQuarantined()[0].GetKey())
 	_, page := r.page("/subscriptions/" + id)
 	require.Contains(t, page, "Title: still refused")
@@ -204,6 +206,7 @@ func TestMissingTurnsAreRestoredAtTheStart(t *testing.T) {
 	id, paused := r.create(account, "Term dates"), r.create(account, "Paused")
 	_, err := r.client.PauseSubscription(t.Context(), connect.NewRequest(&calferryv1.PauseSubscriptionRequest{Id: paused}))
 	require.NoError(t, err)
+	r.stop() // it looks for missing turns too, and may do so with what it read before the pause
 	r.takeTurn(id)
 	r.takeTurn(paused)
 
@@ -253,7 +256,8 @@ func TestTokenEndpointOutageCostsNoGrant(t *testing.T) {
 func TestServiceListensAndStops(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	service, err := state.New(state.Config{Listen: "127.0.0.1:0"}, state.Deps{NATS: r.nc})
+	log := new(safeBuffer)
+	service, err := state.New(state.Config{Listen: "127.0.0.1:0"}, state.Deps{NATS: r.nc, Logger: slog.New(slog.NewTextHandler(log, nil))})
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	stopped := make(chan error, 1)
@@ -264,10 +268,9 @@ func TestServiceListensAndStops(t *testing.T) {
 	require.NoError(t, err)
 	r.create(r.connect(), "Term dates")
 	require.True(t, stream.Receive())
-	begin := time.Now()
 	stop()
 	require.NoError(t, <-stopped)
-	require.Less(t, time.Since(begin), 5*time.Second, "a stream that is open does not hold up the stop")
+	require.NotContains(t, log.String(), "Requests did not end in time", "a stream that is open does not hold up the stop")
 	for stream.Receive() {
 	}
 	require.NoError(t, stream.Close())
