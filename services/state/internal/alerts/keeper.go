@@ -120,8 +120,8 @@ func (k *Keeper) Look(ctx context.Context) error {
 		return err
 	}
 	now := k.now()
+	sure, errs := k.confirm(ctx, known, now)
 	wrong := map[string]bool{}
-	var errs []error
 	for _, f := range Find(k.board.Rows(), k.board.Accounts(), k.settings, now) {
 		key := f.key()
 		wrong[key] = true
@@ -129,13 +129,16 @@ func (k *Keeper) Look(ctx context.Context) error {
 		if exists && i == nil {
 			continue // of a later version
 		}
+		if (!exists || i.GetResolvedAt() != nil) && !sure[key] {
+			continue
+		}
 		errs = append(errs, k.open(ctx, key, f, i, known))
 	}
 	for key, i := range known {
 		if i == nil {
 			continue
 		}
-		if !wrong[key] && i.GetResolvedAt() == nil {
+		if !wrong[key] && i.GetResolvedAt() == nil && sure[key] {
 			i.ResolvedAt = timestamppb.New(now)
 			for _, d := range i.GetDeliveries() {
 				d.Tries, d.NextAt = 0, nil
