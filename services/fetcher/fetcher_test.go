@@ -45,13 +45,16 @@ func reports(t *testing.T, js jetstream.JetStream, sub string) <-chan *calferryv
 	return out
 }
 
+// patience is longer than the 150 s that a turn may take: some feeds need a good part of them on a busy machine.
+const patience = 3 * time.Minute
+
 func next(t *testing.T, c <-chan *calferryv1.SyncReport) *calferryv1.SyncReport {
 	t.Helper()
 	select {
 	case r := <-c:
 		return r
-	case <-time.After(time.Minute):
-		require.FailNow(t, "no report")
+	case <-time.After(patience):
+		require.FailNow(t, "no report in the time that a turn may take")
 		return nil
 	}
 }
