@@ -13,8 +13,8 @@ import (
 	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
 )
 
-// notBefore reads when a re-queued turn is due.
-func notBefore(t *testing.T, r workqueue.Result) (failures int, wait time.Duration) {
+// notBefore reads how long after a time a re-queued turn is due.
+func notBefore(t *testing.T, r workqueue.Result, after time.Time) (failures int, wait time.Duration) {
 	t.Helper()
 	require.Equal(t, workqueue.VerbRequeue, r.Verb(), r)
 	var m struct {
@@ -22,7 +22,7 @@ func notBefore(t *testing.T, r workqueue.Result) (failures int, wait time.Durati
 		NotBefore time.Time `json:"not_before"`
 	}
 	require.NoError(t, json.Unmarshal(r.Body(), &m))
-	return m.Failures, time.Until(m.NotBefore)
+	return m.Failures, m.NotBefore.Sub(after)
 }
 
 func TestFeedFailures(t *testing.T) {
@@ -30,6 +30,8 @@ func TestFeedFailures(t *testing.T) {
 	b := newBench(t)
 	b.settle("a", "b")
 	before := b.head()
+	clock := time.Now()
+	b.deps.Clock = func() time.Time { return clock }
 	for name, c := range map[string]struct {
 		break_ func(*source)
 		class  calferryv1.ErrorClass
@@ -47,7 +49,7 @@ func TestFeedFailures(t *testing.T) {
 		}, calferryv1.ErrorClass_ERROR_CLASS_FEED_INVALID, time.Hour},
 	} {
 		b.server.change(func(s *source) { s.status, s.header = 0, http.Header{}; c.break_(s) })
-		failures, wait := notBefore(t, b.turn())
+		failures, wait := notBefore(t, b.turn(), clock)
 		require.Equal(t, 1, failures, name)
 		require.InDelta(t, c.wait.Seconds(), wait.Seconds(), c.wait.Seconds()*.11, name)
 		r := b.reported(failed)
