@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/calferry/calferry/pkg/streams"
@@ -15,10 +16,12 @@ import (
 // fetchAtOnce is how many reports one request asks for; the stream keeps 200 of a subscription.
 const fetchAtOnce = 200
 
-// historyPatience bounds one request for reports that the server knows are there.
-const historyPatience = 2 * time.Second
+// historyPatience bounds one request for reports that the server knows are there: it is for a busy server, and a quick one
+// takes milliseconds.
+const historyPatience = 10 * time.Second
 
-// History returns the reports of a subscription that the stream keeps, newest first.
+// History returns the reports of a subscription that the stream keeps, newest first. It returns nats.ErrTimeout rather than
+// a part of them when the server does not send them in time.
 func History(ctx context.Context, js jetstream.JetStream, subscription string) ([]Arrival, error) {
 	consumer, err := js.OrderedConsumer(ctx, streams.StreamReports, jetstream.OrderedConsumerConfig{
 		FilterSubjects:    []string{streams.ReportSubject(subscription)},
@@ -51,7 +54,14 @@ func History(ctx context.Context, js jetstream.JetStream, subscription string) (
 			return nil, fmt.Errorf("read reports of subscription %s: %w", subscription, err)
 		}
 		if got == 0 {
-			break // reports went away meanwhile
+			info, err := consumer.Info(ctx)
+			if err == nil && info.NumPending > 0 {
+				err = nats.ErrTimeout
+			}
+			if err != nil {
+				return nil, fmt.Errorf("read reports of subscription %s: %w", subscription, err)
+			}
+			break // they went away meanwhile
 		}
 		left -= got
 	}
