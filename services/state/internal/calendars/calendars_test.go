@@ -37,24 +37,24 @@ type rig struct {
 	book *calendars.Book
 
 	mu    sync.Mutex
-	ahead time.Duration
+	clock time.Time
 }
 
 func (r *rig) now() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return time.Now().Add(r.ahead)
+	return r.clock
 }
 
 func (r *rig) pass(d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.ahead += d
+	r.clock = r.clock.Add(d)
 }
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	r := &rig{T: t, sim: gcalsim.New(gcalsim.Config{})}
+	r := &rig{T: t, sim: gcalsim.New(gcalsim.Config{}), clock: time.Now()}
 	google := httptest.NewServer(r.sim)
 	t.Cleanup(google.Close)
 	nc := natstest.Start(t).Connect()
