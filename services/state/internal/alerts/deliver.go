@@ -10,13 +10,10 @@ import (
 	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
 )
 
-// deliver tells receivers what they have not heard of an incident. It claims the incident first, so that of several
+// deliver tells receivers what they have not heard of an incident that no other replica is at. It claims the incident first, so that of several
 // replicas one tells; and forgets it once all know that it is over.
 func (k *Keeper) deliver(ctx context.Context, key string, i *stored) error {
 	now := k.now()
-	if i.GetClaimedBy() != k.self && i.GetClaimedUntil().AsTime().After(now) {
-		return nil
-	}
 	due := k.due(i, now)
 	if len(due) == 0 {
 		if i.GetResolvedAt() != nil && !k.waits(i) {
@@ -36,6 +33,12 @@ func (k *Keeper) deliver(ctx context.Context, key string, i *stored) error {
 		return k.bucket.remove(ctx, key, i)
 	}
 	return unlessBeaten(k.bucket.put(ctx, key, i))
+}
+
+// elsewhere tells whether another replica is at its deliveries. What they come to is known when it is done; a change of
+// the incident before that would make it forget whom it has told.
+func (k *Keeper) elsewhere(i *stored, now time.Time) bool {
+	return i.GetClaimedBy() != k.self && i.GetClaimedUntil().AsTime().After(now)
 }
 
 // tell makes one delivery and notes how it went.

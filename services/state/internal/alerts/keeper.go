@@ -129,13 +129,13 @@ func (k *Keeper) Look(ctx context.Context) error {
 		if exists && i == nil {
 			continue // of a later version
 		}
-		if (!exists || i.GetResolvedAt() != nil) && !sure[key] {
+		if exists && k.elsewhere(i, now) || (!exists || i.GetResolvedAt() != nil) && !sure[key] {
 			continue
 		}
 		errs = append(errs, k.open(ctx, key, f, i, known))
 	}
 	for key, i := range known {
-		if i == nil {
+		if i == nil || k.elsewhere(i, now) {
 			continue
 		}
 		if !wrong[key] && i.GetResolvedAt() == nil && sure[key] {

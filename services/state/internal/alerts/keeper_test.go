@@ -30,10 +30,14 @@ type replicas struct {
 	reg           *registry.Registry
 	book          *healthbook.Book
 	asked, status atomic.Int64
+	slow          atomic.Pointer[slowness]
 	address       string
 	clock         time.Time
 	account       *registry.Record[*calferryv1.Account]
 }
+
+// slowness holds up a receiver's answer.
+type slowness struct{ entered, release chan struct{} }
 
 func newReplicas(t *testing.T) *replicas {
 	t.Helper()
@@ -50,6 +54,10 @@ func newReplicas(t *testing.T) *replicas {
 	r.status.Store(http.StatusOK)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		r.asked.Add(1)
+		if s := r.slow.Load(); s != nil {
+			close(s.entered)
+			<-s.release
+		}
 		w.WriteHeader(int(r.status.Load()))
 	}))
 	t.Cleanup(server.Close)
@@ -123,6 +131,28 @@ func TestAReplicaThatLagsTellsNothing(t *testing.T) {
 	held(0, first)
 	require.EqualValues(t, 4, look(quick))
 	require.EqualValues(t, 4, look(slow))
+}
+
+// An incident that ends while one replica still tells of it ends with a message all the same.
+func TestAnEndDuringADeliveryIsTold(t *testing.T) {
+	t.Parallel()
+	r := newReplicas(t)
+	first, second := r.board(), r.board()
+	busy, other := r.keeper(t, first), r.keeper(t, second)
+	r.is(t, calferryv1.AccountState_ACCOUNT_STATE_RECONNECT, first)
+	slow := &slowness{make(chan struct{}), make(chan struct{})}
+	r.slow.Store(slow)
+	looked := make(chan error, 1)
+	go func() { looked <- busy.Look(t.Context()) }()
+	<-slow.entered
+	r.slow.Store(nil)
+	r.is(t, calferryv1.AccountState_ACCOUNT_STATE_CONNECTED, first, second)
+	require.NoError(t, other.Look(t.Context()))
+	close(slow.release)
+	require.NoError(t, <-looked)
+	require.EqualValues(t, 1, r.asked.Load())
+	require.NoError(t, other.Look(t.Context()))
+	require.EqualValues(t, 2, r.asked.Load(), "who heard of it hears that it is over")
 }
 
 func TestADeadReceiverIsTriedAgainEverLessOftenAlsoAfterARestart(t *testing.T) {
