@@ -1,9 +1,9 @@
 package testbed
 
 import (
-	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -30,24 +30,27 @@ func StartRedis(tb testing.TB) *Redis {
 		tb.Log("redis-server not found: an in-process Redis stands in")
 		m := miniredis.RunT(tb)
 		m.ClockTTL(true)
-		return open(tb, m.Addr())
+		return open(tb, "redis://"+m.Addr())
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	// A socket is the test's own, which a port that was free a moment ago need not be. Its path must be short, which the
+	// test's own directory need not be.
+	dir, err := os.MkdirTemp("", "bed-")
 	require.NoError(tb, err)
-	addr := l.Addr().String()
-	require.NoError(tb, l.Close())
-	_, port, err := net.SplitHostPort(addr)
-	require.NoError(tb, err)
-	cmd := exec.Command(path, "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", tb.TempDir())
+	tb.Cleanup(func() { _ = os.RemoveAll(dir) })
+	socket := filepath.Join(dir, "redis.sock")
+	cmd := exec.Command(path, "--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--dir", dir)
 	require.NoError(tb, cmd.Start())
 	tb.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	r := open(tb, addr)
+	r := open(tb, "unix://"+socket)
 	require.Eventually(tb, func() bool { return r.Client.Ping(tb.Context()).Err() == nil }, Patience, 10*time.Millisecond)
 	return r
 }
 
-func open(tb testing.TB, addr string) *Redis {
-	client := redis.NewClient(&redis.Options{Addr: addr})
+func open(tb testing.TB, url string) *Redis {
+	tb.Helper()
+	options, err := redis.ParseURL(url)
+	require.NoError(tb, err)
+	client := redis.NewClient(options)
 	tb.Cleanup(func() { _ = client.Close() })
-	return &Redis{URL: "redis://" + addr, Client: client}
+	return &Redis{URL: url, Client: client}
 }
