@@ -163,7 +163,14 @@ func (b *Bed) Head(sub Subscription) *ledger.Head {
 // AwaitHead waits until the head is as wanted.
 func (b *Bed) AwaitHead(sub Subscription, what string, ok func(*ledger.Head) bool) *ledger.Head {
 	b.tb.Helper()
-	return b.heads.await(sub.ID, what, ok)
+	for {
+		seen := b.heads.await(sub.ID, what, ok)
+		// What is followed may lag behind what is stored: a head that was as wanted once may be another by now.
+		if now := b.Head(sub); ok(now) {
+			return now
+		}
+		b.heads.await(sub.ID, "newer than one that was "+what, func(h *ledger.Head) bool { return h.Revision > seen.Revision })
+	}
 }
 
 // Settled waits until nothing is pending after the feed was read as it is now.
