@@ -28,7 +28,7 @@ func TestPipelineRevokedGrant(t *testing.T) {
 	h := r.healthy(id, "the error to show", func(h *calferryv1.Health) bool { return h.GetStatus() == calferryv1.Status_STATUS_ERROR })
 	require.Equal(t, "auth", h.GetReason())
 	require.EqualValues(t, 6, h.GetCounts().GetRemaining())
-	require.Equal(t, calferryv1.AccountState_ACCOUNT_STATE_RECONNECT, r.accountState())
+	r.accountBecomes(calferryv1.AccountState_ACCOUNT_STATE_RECONNECT)
 	_, queued := r.queued(id)
 	require.True(t, queued, "what waits is kept")
 	require.Len(t, r.titles(), 3)
@@ -46,13 +46,16 @@ func TestPipelineRevokedGrant(t *testing.T) {
 		return h.GetStatus() == calferryv1.Status_STATUS_ACTIVE && h.GetSettled() == last.GetSync()
 	})
 	require.Zero(t, h.GetConsecutiveErrors())
-	require.Equal(t, calferryv1.AccountState_ACCOUNT_STATE_CONNECTED, r.accountState())
+	r.accountBecomes(calferryv1.AccountState_ACCOUNT_STATE_CONNECTED)
 }
 
-func (r *pipelineRig) accountState() calferryv1.AccountState {
+// accountBecomes waits until the list shows the account in a state. The list may lag behind what is stored.
+func (r *pipelineRig) accountBecomes(state calferryv1.AccountState) {
 	r.t.Helper()
-	res, err := r.client.ListAccounts(r.t.Context(), connect.NewRequest(&calferryv1.ListAccountsRequest{}))
-	require.NoError(r.t, err)
-	require.Len(r.t, res.Msg.GetAccounts(), 1)
-	return res.Msg.GetAccounts()[0].GetState()
+	r.eventually("the account to be "+state.String(), func() bool {
+		res, err := r.client.ListAccounts(r.t.Context(), connect.NewRequest(&calferryv1.ListAccountsRequest{}))
+		require.NoError(r.t, err)
+		require.Len(r.t, res.Msg.GetAccounts(), 1)
+		return res.Msg.GetAccounts()[0].GetState() == state
+	})
 }

@@ -192,8 +192,12 @@ func (r *pipelineRig) requireEffect(one *refused) {
 	} else {
 		require.Empty(t, h.GetQuarantined(), name)
 	}
-	account := r.refusedState(one.account)
-	require.Equal(t, state, account.GetState(), name)
+	// The list of accounts may lag behind what is stored.
+	var account *calferryv1.AccountStatus
+	r.eventually(name+": the state of the account", func() bool {
+		account = r.refusedState(one.account)
+		return account.GetState() == state
+	})
 	if one.effect == effectOperator {
 		r.eventually(name+": the banner", func() bool { return r.refusedState(one.account).GetReason() != "" })
 	} else if state == calferryv1.AccountState_ACCOUNT_STATE_CONNECTED {
