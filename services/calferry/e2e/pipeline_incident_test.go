@@ -86,8 +86,7 @@ func TestPipelineIncident(t *testing.T) { //nolint:tparallel // see above
 			require.EqualValues(t, http.StatusNotModified, same.GetHttpStatus())
 			asks := r.feed.requests()
 			require.Equal(t, r.feed.etag(), asks[len(asks)-1].ifNoneMatch)
-			_, queued := r.queued(id)
-			require.False(t, queued)
+			r.eventually("nothing to stay queued", func() bool { _, queued := r.queued(id); return !queued })
 			r.stop()
 			require.Len(t, r.sim.Log(), before, "nothing changed, so Google is asked nothing")
 
