@@ -15,7 +15,7 @@ import (
 func TestProcessFleet(t *testing.T) {
 	t.Parallel()
 	const calendars, events = 20, 70
-	b := testbed.New(t, testbed.Options{Sim: processSim(), Lease: 10 * time.Second, Writer: processUnlimited()})
+	b := testbed.New(t, testbed.Options{Sim: processSim(), Lease: time.Minute, Writer: processUnlimited()})
 	for _, name := range []string{"one", "two"} {
 		b.Fetcher("fetcher " + name).Serving()
 		b.Writer(name).Serving()
