@@ -64,22 +64,32 @@ func TestSyncTakesTheEndpointInAnyForm(t *testing.T) {
 
 func TestSyncThatRunsOutOfTimeIsGoneOnWith(t *testing.T) {
 	t.Parallel()
-	g, feed, dir := newGoogle(t, gcalsim.Config{}), write(t, "term.ics", calendarOf(8)), newDir(t)
-	g.sim.SetQuota(calendarID, gcalsim.FixedWindow{N: 3, Window: time.Hour})
-	r, res := g.sync(t, feed, dir, "--timeout", "5s")
-	require.Equal(t, exitTimedOut, r.code, r.stderr)
-	require.Contains(t, r.stderr, "the time is up")
-	require.Contains(t, r.stderr, "the same command goes on with it")
-	require.Equal(t, 1, strings.Count(r.stderr, "\n"), r.stderr)
-	require.Equal(t, "timed-out", res.State)
-	require.Equal(t, "ACTIVE", res.Status, "to wait is no error")
+	var g *google
+	var dir string
+	var res result
+	feed := write(t, "term.ics", calendarOf(8))
+	// A machine may be too busy to come to the limit in the time; then there is more of it.
+	for timeout, throttled := 4*time.Second, false; !throttled; timeout *= 2 {
+		require.Less(t, timeout, 3*time.Minute, "the limit is never reached")
+		g, dir = newGoogle(t, gcalsim.Config{}), newDir(t)
+		g.sim.SetQuota(calendarID, gcalsim.FixedWindow{N: 3, Window: time.Hour})
+		var r ran
+		r, res = g.sync(t, feed, dir, "--timeout", timeout.String())
+		require.Equal(t, exitTimedOut, r.code, r.stderr)
+		require.Contains(t, r.stderr, "the time is up")
+		require.Contains(t, r.stderr, "the same command goes on with it")
+		require.Equal(t, 1, strings.Count(r.stderr, "\n"), r.stderr)
+		require.Equal(t, "timed-out", res.State)
+		require.Equal(t, "ACTIVE", res.Status, "to wait is no error")
+		throttled = res.Deferred > 0
+	}
 	require.Equal(t, 3, res.Created)
 	require.Equal(t, 5, res.Waiting)
 	require.Positive(t, res.Throttled)
 	require.Equal(t, 5, res.Deferred)
 
 	g.sim.SetQuota(calendarID, nil)
-	r, res = g.sync(t, feed, dir)
+	r, res := g.sync(t, feed, dir)
 	r.ok(t)
 	require.Equal(t, "settled", res.State)
 	require.Equal(t, 5, res.Created, "only what was left")
@@ -99,7 +109,7 @@ func TestSyncThatIsStoppedIsGoneOnWith(t *testing.T) {
 			defer cancel(nil)
 			ended := make(chan ran, 1)
 			go func() { ended <- runIn(ctx, nil, g.args(feed, dir)...) }()
-			require.Eventually(t, func() bool { return g.sim.Stats(calendarID).Throttled > 0 }, time.Minute, 10*time.Millisecond)
+			require.Eventually(t, func() bool { return g.sim.Stats(calendarID).Throttled > 0 }, patience, 10*time.Millisecond)
 			cancel(&lifecycle.SignalError{Signal: signal})
 			r := <-ended
 			r.failed(t, code, "interrupted", signal.String(), "3 written, 5 waiting", "the same command goes on with it")
@@ -346,8 +356,6 @@ func TestSyncOfAFeedThatCannotBeRead(t *testing.T) {
 		}
 	}))
 	t.Cleanup(server.Close)
-	closed := httptest.NewServer(http.NotFoundHandler())
-	closed.Close()
 	for name, c := range map[string]struct{ feed, says string }{
 		"missing file":       {"no-such-file.ics", "check the path"},
 		"directory":          {t.TempDir(), "give the path of the .ics file itself"},
@@ -358,7 +366,7 @@ func TestSyncOfAFeedThatCannotBeRead(t *testing.T) {
 		"gone":               {server.URL + "/gone", "410"},
 		"wants credentials":  {server.URL + "/login", "401"},
 		"server's fault":     {server.URL + "/broken", "500"},
-		"nobody listens":     {closed.URL, "the server may be down; run the command again later"},
+		"nobody listens":     {"http://127.0.0.1:1/term.ics", "the server may be down; run the command again later"},
 		"bad redirect":       {server.URL + "/mail", "give the address of the calendar itself"},
 		"no such kind":       {"gopher://example.com/term.ics", "use https"},
 		"unreadable address": {"https://exa mple.com:port/term.ics", "address"},
