@@ -97,7 +97,7 @@ func (y *tally) write(h *ledger.Head, t *turn) {
 	c.Throttled += y.delta.GetThrottled()
 	c.Remaining = y.leftOut + t.remaining()
 	c.Skipped = c.GetPlanned() - min(c.GetPlanned(), c.GetRemaining()+written(c))
-	if t.final.deferred {
+	if t.final.deferred && t.inflight == 0 { // what is under way may still go through
 		c.Deferred = max(c.GetDeferred(), t.remaining())
 	}
 	for _, q := range y.quarantined {
