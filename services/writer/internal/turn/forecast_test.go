@@ -17,7 +17,7 @@ import (
 func (w *world) soon(key string) {
 	w.set(key, key)
 	d := w.feed[key]
-	start := time.Now().Add(24 * time.Hour).Truncate(time.Hour).UTC()
+	start := w.month.AddDate(0, 0, -29)
 	d.NextStart, d.LastEnd = start, start.Add(time.Hour)
 	d.Body.Start = event.Time{DateTime: start.Format("2006-01-02T15:04:05Z"), TimeZone: "UTC"}
 	d.Body.End = event.Time{DateTime: start.Add(time.Hour).Format("2006-01-02T15:04:05Z"), TimeZone: "UTC"}
@@ -26,7 +26,13 @@ func (w *world) soon(key string) {
 
 func TestWhatIsFarWaitsForTheNextDayWhenTheProjectsDayIsNearlyUsedUp(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(c *pace.Config) { c.DayRequests, c.DayShare = 10, 0.2 })
+	// Neither a minute nor a day of Google's ends while it counts.
+	noon := time.Now().UTC().Truncate(24 * time.Hour).Add(20*time.Hour + 30*time.Second)
+	w := newWorld(t, func(c *pace.Config) {
+		c.DayRequests, c.DayShare = 10, 0.2
+		c.Now = func() time.Time { return noon }
+	})
+	w.redis.SetTime(noon)
 	w.set("far1", "A", "far2", "B", "far3", "C") // in 30 days
 	w.soon("near1")
 	w.soon("near2")

@@ -96,7 +96,8 @@ type history struct {
 	// How much a turn does. A batch may need three writes for each of its keys.
 	writes, batch int
 
-	resets  bool // a series that moves loses its exceptions in Google
+	today   time.Time // when it began: midnight may pass meanwhile
+	resets  bool      // a series that moves loses its exceptions in Google
 	own     map[string]string
 	colours map[string]string
 }
@@ -133,6 +134,7 @@ func newHistory(w *world, seed uint64) *history {
 	clear(w.feed)
 	h := &history{
 		world: w, seed: seed, rng: rand.New(rand.NewPCG(seed, 5)), //nolint:gosec // repeatable on purpose
+		today: time.Now().UTC().Truncate(24 * time.Hour),
 		batch: 1 + int(seed/3%4), writes: 3*(1+int(seed/3%4)) + int(seed%3), resets: seed%2 == 0, own: map[string]string{}, colours: map[string]string{},
 	}
 	h.google = &unreliable{sim: w.sim, now: w.now, rng: rand.New(rand.NewPCG(seed, 6)), fresh: map[string]time.Time{}} //nolint:gosec // as above
@@ -187,7 +189,7 @@ func (h *history) run() {
 
 // at is where an event of a day is; all are ahead, whatever time passes in a history.
 func (h *history) at(day int) time.Time {
-	return time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, 60+day).Add(9 * time.Hour)
+	return h.today.AddDate(0, 0, 60+day).Add(9 * time.Hour)
 }
 
 // publish makes the feed what the history says it is.

@@ -85,7 +85,7 @@ func TestATurnClearsOnlyItsOwnIntents(t *testing.T) {
 	w1.until(turn.StepAnswer)
 	w.redis.SetError("")
 
-	w2 := w.start(body, func(c *turn.Config) { c.Call = 500 * time.Millisecond }).until(turn.StepIntents)
+	w2 := w.start(body).until(turn.StepIntents)
 	w.redis.SetError("LOADING")
 	w1.finish()
 	w.redis.SetError("")
@@ -95,7 +95,8 @@ func TestATurnClearsOnlyItsOwnIntents(t *testing.T) {
 	require.NotNil(t, third, "a key with an open intent is unknown, whatever the pages say")
 
 	late := w2.sendHeld(gcalsim.Match{Ops: []gcalsim.Op{gcalsim.OpPatch}})
-	w2.until(turn.StepAnswer) // it times out
+	w.line.cut()
+	w2.until(turn.StepAnswer) // it does not know what became of its request
 	w2.cancel(workqueue.ErrReplaced)
 	w2.finish()
 	require.NotNil(t, w.head().Intent("a"))
@@ -148,6 +149,7 @@ func TestASaveIsRefusedWhenAnotherTurnHasTheKey(t *testing.T) {
 	require.Equal(t, calferryv1.EntryState_ENTRY_STATE_LIVE, w.entry("a").GetState(),
 		"the first turn took our own delete for the user's, and must not save that")
 
+	w2.cancel(workqueue.ErrLeaseLost) // as its heartbeat finds
 	answer.Release()
 	w2.finish()
 	require.Positive(t, w.woken())
@@ -205,9 +207,10 @@ func TestAnIntentOfUnknownOutcomeOutlivesItsTurn(t *testing.T) {
 	w.set("a", "h1")
 	w.settle()
 	w.set("a", "h2")
-	w1 := w.start(w.sync(), func(c *turn.Config) { c.Call = 300 * time.Millisecond })
+	w1 := w.start(w.sync())
 	late := w1.sendHeld(gcalsim.Match{Ops: []gcalsim.Op{gcalsim.OpPatch}})
-	w1.until(turn.StepAnswer) // it times out
+	w.line.cut()
+	w1.until(turn.StepAnswer) // it does not know what became of its request
 	w1.cancel(workqueue.ErrStopping)
 	require.Equal(t, workqueue.VerbAgain, w1.finish().Verb())
 	require.NotNil(t, w.head().Intent("a"))

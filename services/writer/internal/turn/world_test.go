@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"net/http"
 	"net/http/httptest"
 	"sync"
 	"sync/atomic"
@@ -55,7 +56,9 @@ type world struct {
 	meter   *turn.Meter
 	sim     *gcalsim.Sim
 	google  *gcal.Client
+	line    *line        // to Google
 	offset  atomic.Int64 // of the turns' wall clock
+	month   time.Time    // when the feed's single events are: in 30 days, counted once, as an hour may end in a test
 
 	// feed is what the feed holds now.
 	feed map[string]event.Desired
@@ -72,6 +75,7 @@ type world struct {
 func newWorld(t *testing.T, limits ...func(*pace.Config)) *world {
 	t.Helper()
 	w := &world{T: t, ctx: t.Context(), feed: map[string]event.Desired{}, metrics: prometheus.NewRegistry()}
+	w.month = time.Now().Add(30 * 24 * time.Hour).Truncate(time.Hour).UTC()
 	w.meter = turn.NewMeter(w.metrics)
 	nc := natstest.Start(t).Connect()
 	require.NoError(t, streams.Provision(w.ctx, nc, streams.Options{}))
@@ -82,9 +86,15 @@ func newWorld(t *testing.T, limits ...func(*pace.Config)) *world {
 	require.NoError(t, err)
 
 	w.redis = miniredis.RunT(t)
-	client := redis.NewClient(&redis.Options{Addr: w.redis.Addr(), ContextTimeoutEnabled: true, MaxRetries: -1})
+	// A busy machine may take seconds for a call; a Redis that is away says so at once.
+	client := redis.NewClient(&redis.Options{
+		Addr: w.redis.Addr(), ContextTimeoutEnabled: true, MaxRetries: -1,
+		DialTimeout: time.Minute, ReadTimeout: time.Minute, WriteTimeout: time.Minute,
+	})
 	t.Cleanup(func() { _ = client.Close() })
-	cfg := pace.Config{StartPace: 200, MaxPace: 200, UserUnitsPerMinute: 1e6, ProjectUnitsPerMinute: 1e6}
+	cfg := pace.Config{
+		StartPace: 200, MaxPace: 200, UserUnitsPerMinute: 1e6, ProjectUnitsPerMinute: 1e6, CallTimeout: time.Minute,
+	}
 	for _, limit := range limits {
 		limit(&cfg)
 	}
@@ -100,7 +110,8 @@ func newWorld(t *testing.T, limits ...func(*pace.Config)) *world {
 	t.Cleanup(w.sim.Close)
 	require.NoError(t, w.sim.AddCalendar(calendar, "Europe/Berlin"))
 	w.sim.AcceptToken("good", account)
-	w.google, err = gcal.New(gcal.Config{Endpoint: server.URL}, token("good"))
+	w.line = &line{RoundTripper: gcal.NewTransport()}
+	w.google, err = gcal.New(gcal.Config{Endpoint: server.URL, Transport: w.line}, token("good"))
 	require.NoError(t, err)
 	return w
 }
@@ -174,10 +185,9 @@ func (w *world) set(pairs ...string) {
 			delete(w.feed, key)
 			continue
 		}
-		start := time.Now().Add(30 * 24 * time.Hour).Truncate(time.Hour).UTC()
 		w.feed[key] = event.Desired{
-			Key: key, NextStart: start, LastEnd: start.Add(time.Hour),
-			Body: hour(content, start),
+			Key: key, NextStart: w.month, LastEnd: w.month.Add(time.Hour),
+			Body: hour(content, w.month),
 		}
 	}
 }
@@ -355,6 +365,32 @@ func (w *world) requests() map[gcalsim.Op]int {
 
 // loseLease is the lane's lease running out, or Redis losing its memory.
 func (w *world) loseLease() { w.redis.FlushAll() }
+
+// line is the way to Google, which can be cut.
+type line struct {
+	http.RoundTripper
+	mu   sync.Mutex
+	cuts []context.CancelFunc
+}
+
+// RoundTrip implements http.RoundTripper.
+func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
+	ctx, cut := context.WithCancel(r.Context())
+	l.mu.Lock()
+	l.cuts = append(l.cuts, cut)
+	l.mu.Unlock()
+	return l.RoundTripper.RoundTrip(r.WithContext(ctx))
+}
+
+// cut makes turns give up the requests that are under way, as their time-out does. Google has them, and goes on.
+func (l *line) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, cut := range l.cuts {
+		cut()
+	}
+	l.cuts = nil
+}
 
 var errCrash = errors.New("killed")
 
