@@ -139,8 +139,12 @@ func attacks(neighbour string) map[string]attack {
 			z := bufio.NewWriterSize(w, 64<<10)
 			_, _ = z.WriteString(start)
 			day := time.Date(2027, 3, 2, 8, 0, 0, 0, time.UTC)
+			lines := make([]string, 20_000) // made once: the server shares its processors with the fetcher
+			for i := range lines {
+				lines[i] = "EXDATE:" + day.AddDate(0, 0, i).Format("20060102T150405Z") + "\r\n"
+			}
 			for i := range 1_000_000 {
-				_, _ = z.WriteString("EXDATE:" + day.AddDate(0, 0, i%20_000).Format("20060102T150405Z") + "\r\n")
+				_, _ = z.WriteString(lines[i%len(lines)])
 			}
 			_, _ = z.WriteString(end)
 			_ = z.Flush()
