@@ -123,3 +123,21 @@ func TestWhatPassedIsToldWithTheNextCall(t *testing.T) {
 		})
 	}
 }
+
+func TestAUsedRecordDoesNotExpire(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, pacetest.Mini(t), Config{Lease: 1000 * time.Hour})
+	const week = 7 * 24 * time.Hour
+	lives := func(after time.Duration) time.Duration {
+		b.advance(after)
+		b.server.Mini.FastForward(after)
+		return b.server.Mini.TTL(lane(1).keys()[0])
+	}
+	l := b.acquire(lane(1), "turn", "sub")
+	require.Equal(t, week, lives(0))
+	require.Equal(t, week-time.Minute, lives(time.Minute))
+	require.NoError(t, l.Renew(t.Context()))
+	require.Equal(t, week-time.Hour, lives(59*time.Minute), "its end is put off once an hour")
+	require.NoError(t, l.Renew(t.Context()))
+	require.Equal(t, week, lives(0))
+}

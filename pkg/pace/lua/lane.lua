@@ -8,6 +8,7 @@ local SEC = 1e6
 local AHEAD = 2 * SEC          -- no send time further away is handed out
 local PROBE_LOST = 30 * SEC    -- a probe without an answer for this long is given up
 local KEEP = 7 * 24 * 3600     -- seconds until an unused record expires
+local RENEW = 3600 * SEC       -- how often those of a used one begin anew
 
 local clock = redis.call('TIME')
 local now = clock[1] * SEC + clock[2]
@@ -58,31 +59,36 @@ local MOMENTS = {
   'lease', 'tat', 'last', 'uslot', 'pslot', 'idle', 'express', 'closed', 'throttled', 'opens', 'probe',
 }
 
-local function parse(field, value)
-  if TEXT[field] then return value or '' end
-  return tonumber(value or 0)
-end
-
--- write stores what changed since the record was read.
+-- write stores what changed since the record was read, and puts its end off.
 local function write(key, fields, record)
-  local args = {'seen', int(now)}
+  local args, was = {'seen', int(now)}, record.was
   for i, field in ipairs(fields) do
     local value = record[field]
-    if value ~= parse(field, record.stored[i + 1]) then
+    if value ~= was[i] then
       args[#args + 1] = field
       args[#args + 1] = TEXT[field] and value or int(value)
     end
   end
+  local prolong = math.abs(now - was.kept) >= RENEW
+  if prolong then
+    args[#args + 1] = 'kept'
+    args[#args + 1] = args[2]
+  end
   redis.call('HSET', key, unpack(args))
-  redis.call('EXPIRE', key, KEEP)
+  if prolong then redis.call('EXPIRE', key, KEEP) end
 end
 
 -- read fetches a record. A failover can move the clock back; then every moment moves by as much, at
 -- once and for good, so that no pace, lease or gate lasts longer than it was meant to.
 local function read(key, fields)
-  local stored = redis.call('HMGET', key, 'seen', unpack(fields))
-  local record, back = {stored = stored}, tonumber(stored[1] or 0) - now
-  for i, field in ipairs(fields) do record[field] = parse(field, stored[i + 1]) end
+  local stored = redis.call('HMGET', key, 'seen', 'kept', unpack(fields))
+  local was = {kept = tonumber(stored[2] or 0)}
+  local record, back = {was = was}, tonumber(stored[1] or 0) - now
+  for i, field in ipairs(fields) do
+    local value = stored[i + 2]
+    value = TEXT[field] and (value or '') or tonumber(value or 0)
+    record[field], was[i] = value, value
+  end
   if back <= 0 then return record end
   for _, field in ipairs(MOMENTS) do
     if (record[field] or 0) > 0 then record[field] = max(1, record[field] - back) end
