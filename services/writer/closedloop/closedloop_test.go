@@ -334,6 +334,9 @@ func scale(t *testing.T, processes int) {
 	if most > 4 || s.sim.MaxInFlight(one.id) > 4 {
 		t.Errorf("%d writes at once on a calendar", most)
 	}
+	if turns > 5000 || s.calls() > 3*(5000+one.writes) {
+		t.Errorf("%d deliveries on 500 calendars, %d Redis calls", turns, s.calls())
+	}
 }
 
 var unsafe = regexp.MustCompile(`[^a-z0-9]+`)
