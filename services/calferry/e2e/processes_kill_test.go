@@ -24,6 +24,15 @@ func TestProcessKilledWriters(t *testing.T) {
 	b.Fetcher("fetcher")
 	writer := b.Writer("writer 0")
 	sub := b.Subscribe(calendar, feed)
+
+	// A writer that is about to be killed comes as far as this, however long the kill takes.
+	var barrier []*gcalsim.Held
+	var way int
+	bar := func() {
+		way = rng.IntN(3)
+		barrier = processBarrier(b, calendar, 3+rng.IntN(8), way == 2)
+	}
+	bar()
 	b.SyncNow(sub)
 
 	type kill struct{ phase, at uint64 } // the newest requests when its ChangeSet began, and at the kill
@@ -35,20 +44,32 @@ func TestProcessKilledWriters(t *testing.T) {
 			b.Equal(sub)
 			phase = processSeq(b)
 			feed.Set(testbed.Events("a", events, "again")...)
+			bar()
 			b.SyncNow(sub)
 		}
-		b.AwaitApplied(calendar, b.Applied(calendar)+3+rng.IntN(8))
-		var held *gcalsim.Held
-		if way := rng.IntN(3); way > 0 {
-			held, _ = processHold(t, b, calendar, way == 2)
+		for _, held := range barrier {
+			processHeld(t, held)
 		}
 		require.False(t, b.Head(sub).IsSettled(), "kill %d is not in the middle", i)
+		late, others := barrier[0], barrier[1:]
+		if way == 0 {
+			late, others = nil, barrier
+		} else {
+			writer.Kill()
+		}
+		for _, held := range others {
+			held.Release()
+		}
 		writer.Kill()
 		done = append(done, kill{phase, processSeq(b)})
+		before := b.Applied(calendar)
+		if i+1 != kills/2 && i+1 != kills {
+			bar()
+		}
 		writer = b.Writer(fmt.Sprint("writer ", i+1))
-		if held != nil {
-			b.AwaitApplied(calendar, b.Applied(calendar)+1) // of the next writer
-			held.Release()
+		if late != nil {
+			b.AwaitApplied(calendar, before+1) // of the next writer
+			late.Release()
 		}
 	}
 	b.Settled(sub)

@@ -35,19 +35,44 @@ func processUnlimited() []string {
 	return []string{"--pace-start", "20", "--pace-max", "20", "--quota-user", "600000", "--quota-project", "6000000"}
 }
 
-// processHold stops a write in front of the calendar, or with its answer in hand, and returns when it is there.
-func processHold(t *testing.T, b *testbed.Bed, calendar string, answered bool) (*gcalsim.Held, gcalsim.Request) {
-	t.Helper()
+// processHold will stop a write to the calendar, in front of it or with its answer in hand, when so many others have gone
+// before. It is set before they can begin: how far a writer is when a test looks, a busy machine decides.
+func processHold(b *testbed.Bed, calendar string, after int, answered bool) *gcalsim.Held {
 	hold := b.Sim.Hold
 	if answered {
 		hold = b.Sim.HoldAnswer
 	}
-	held := hold(gcalsim.Match{Ops: []gcalsim.Op{gcalsim.OpWrite}, Calendar: calendar})
+	before, gone := processSeq(b), 0 // the simulator asks one at a time
+	return hold(gcalsim.Match{Ops: []gcalsim.Op{gcalsim.OpWrite}, Calendar: calendar, Where: func(r gcalsim.Request) bool {
+		if r.Seq <= before {
+			return false
+		}
+		gone++
+		return gone > after
+	}})
+}
+
+// processBarrier does so with all writes that may be under way to the calendar, so that nothing is sent behind them. The
+// first of them may have its answer in hand.
+func processBarrier(b *testbed.Bed, calendar string, after int, answered bool) []*gcalsim.Held {
+	barrier := []*gcalsim.Held{processHold(b, calendar, after, answered)}
+	if answered {
+		after++ // it passes the others
+	}
+	for len(barrier) < processInFlight {
+		barrier = append(barrier, processHold(b, calendar, after, false))
+	}
+	return barrier
+}
+
+// processHeld waits until a write is held.
+func processHeld(t *testing.T, held *gcalsim.Held) gcalsim.Request {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testbed.Patience)
 	defer cancel()
 	req, err := held.Wait(ctx)
 	require.NoError(t, err, "no write came")
-	return held, req
+	return req
 }
 
 // processWrites are the writes that Google did not refuse as too many, in the order of their arrival.
