@@ -30,14 +30,20 @@ func newHosts(perHost int, wait time.Duration) *hosts {
 // when none is free in time, and with ctx's cause.
 func (h *hosts) acquire(ctx context.Context, host string) (release func(), err error) {
 	s := h.join(host)
+	release = sync.OnceFunc(func() {
+		<-s.free
+		h.leave(host, s)
+	})
+	select { // a place that is free is taken, however late this goroutine gets to look
+	case s.free <- struct{}{}:
+		return release, nil
+	default:
+	}
 	timer := time.NewTimer(h.wait)
 	defer timer.Stop()
 	select {
 	case s.free <- struct{}{}:
-		return sync.OnceFunc(func() {
-			<-s.free
-			h.leave(host, s)
-		}), nil
+		return release, nil
 	case <-timer.C:
 		err = &Error{Kind: Busy, Host: host, RetryAfter: 2 * h.wait, Problem: "enough fetches from this host are running", Hint: "it is asked again shortly"}
 	case <-ctx.Done():
