@@ -3,12 +3,14 @@ package feed
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/netip"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -128,15 +130,22 @@ func (n *names) serve(conn net.Conn) {
 
 func TestNameChangesItsAnswer(t *testing.T) {
 	t.Parallel()
-	good := serve(t, "127.0.0.2", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Connection", "close")
-		_, _ = io.WriteString(w, calendar)
-	}))
-	_, port, err := net.SplitHostPort(good.Listener.Addr().String())
-	require.NoError(t, err)
+	// One port at both addresses; at the second one somebody else may have it.
+	var l net.Listener
+	var port string
+	for l == nil {
+		good := serve(t, "127.0.0.2", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Connection", "close")
+			_, _ = io.WriteString(w, calendar)
+		}))
+		var err error
+		_, port, err = net.SplitHostPort(good.Listener.Addr().String())
+		require.NoError(t, err)
+		if l, err = net.Listen("tcp", "127.0.0.1:"+port); !errors.Is(err, syscall.EADDRINUSE) {
+			require.NoError(t, err)
+		}
+	}
 	reached := atomic.Bool{}
-	l, err := net.Listen("tcp", "127.0.0.1:"+port)
-	require.NoError(t, err)
 	victim := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Store(true) })} //nolint:gosec // test server
 	go func() { _ = victim.Serve(l) }()
 	t.Cleanup(func() { _ = victim.Close() })
