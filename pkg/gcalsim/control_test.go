@@ -105,7 +105,7 @@ func TestControlOfFaultsAndHolds(t *testing.T) {
 	hold := fmt.Sprintf("holds/%v", b.control("POST", "holds", `{"match":{"ops":["patch"]}}`)["id"])
 	require.Equal(t, false, b.control("GET", hold, "")["caught"])
 	done := b.patchLater(t.Context(), "aaaaa1", "Late", "")
-	caught := b.control("GET", hold+"?wait=10s", "")
+	caught := b.control("GET", hold+"?wait=60s", "")
 	require.Equal(t, true, caught["caught"])
 	require.Equal(t, "aaaaa1", caught["request"].(map[string]any)["event_id"])
 	out := b.control("POST", hold+"/release", "")["request"].(map[string]any)

@@ -21,7 +21,7 @@ func Example() {
 		return
 	}
 	sim.AcceptToken("secret", gcalsim.DefaultAccount)
-	sim.SetQuota("team@example.com", gcalsim.TokenBucket{Rate: 2, Burst: 1})
+	sim.SetQuota("team@example.com", gcalsim.TokenBucket{Rate: 1.0 / 3600, Burst: 1})
 	sim.Fail(gcalsim.Rule{
 		Match: gcalsim.Match{Ops: []gcalsim.Op{gcalsim.OpInsert}}, Fault: gcalsim.FaultBackend, After: true, Times: 1,
 	})
