@@ -186,7 +186,10 @@ func TestProvisionTellsWhyItCannot(t *testing.T) {
 		srv := natstest.Start(t, natstest.Users(&server.User{Username: "u", Password: "p", Permissions: &server.Permissions{
 			Publish: &server.SubjectPermission{Allow: []string{"nothing"}},
 		}}))
-		nc := srv.Connect(nats.UserInfo("u", "p"), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+		refused := make(chan struct{}, 10)
+		nc := srv.Connect(nats.UserInfo("u", "p"), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) { refused <- struct{}{} }))
+		require.NoError(t, nc.Publish("$JS.API.STREAM.INFO.FETCH", nil))
+		<-refused // the server takes its time to say so: Verify would only wait for that
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
 		err := streams.Verify(ctx, nc, streams.StreamFetch)
