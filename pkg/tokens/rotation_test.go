@@ -27,7 +27,7 @@ func TestARotatedRefreshTokenIsStoredAndUsed(t *testing.T) {
 	var told [][3]string
 	fails := errors.New("NATS is out")
 	c := &clock{}
-	broker := tokens.NewBroker(v, tokens.BrokerConfig{Now: c.now, OnRotated: func(_ context.Context, account, old, fresh string) error {
+	broker := tokens.NewBroker(v, tokens.BrokerConfig{Timeout: patience, Now: c.now, OnRotated: func(_ context.Context, account, old, fresh string) error {
 		told = append(told, [3]string{account, old, fresh})
 		if fails != nil {
 			return fails
@@ -68,11 +68,11 @@ func TestReplicasRefreshAtMostOnceEach(t *testing.T) {
 	g := startGoogle(t)
 	server := natstest.Start(t)
 	for range brokers {
-		serve(t, server.Connect(), tokens.NewBroker(oauthVault(g), tokens.BrokerConfig{}))
+		serve(t, server.Connect(), tokens.NewBroker(oauthVault(g), tokens.BrokerConfig{Timeout: patience}))
 	}
 	clients := make([]*tokens.Client, callers)
 	for i := range clients {
-		clients[i] = tokens.NewClient(server.Connect(), tokens.ClientConfig{})
+		clients[i] = tokens.NewClient(server.Connect(), tokens.ClientConfig{Timeout: patience})
 	}
 	before := g.refreshes.Load()
 	var group sync.WaitGroup
@@ -104,7 +104,7 @@ func keyFile(t *testing.T, tokenURL string) []byte {
 func TestARefusedServiceAccountSaysWhatAnAdministratorCanDo(t *testing.T) {
 	t.Parallel()
 	g := startGoogle(t)
-	broker := tokens.NewBroker(&vault{}, tokens.BrokerConfig{})
+	broker := tokens.NewBroker(&vault{}, tokens.BrokerConfig{Timeout: patience})
 	record := &calferryv1.Account{Kind: calferryv1.AccountKind_ACCOUNT_KIND_SERVICE}
 	credential := &calferryv1.Credential{ServiceAccountJson: keyFile(t, g.URL), Subject: "ada@example.com"}
 	g.say(401, `{"error":"unauthorized_client","error_description":"Client is unauthorized to retrieve access tokens using this method, or client not authorized for any of the scopes requested."}`)

@@ -31,6 +31,9 @@ import (
 	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
 )
 
+// patience is how long something may take on a busy machine.
+const patience = time.Minute
+
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
@@ -120,7 +123,7 @@ func serve(t *testing.T, nc *nats.Conn, broker *tokens.Broker) (stop func()) {
 	t.Cleanup(stop)
 	// The subscription is made by Serve's goroutine; a request that finds nobody answers at once.
 	for {
-		_, err := nc.Request(streams.TokenSubject, []byte{0xff}, 5*time.Second)
+		_, err := nc.Request(streams.TokenSubject, []byte{0xff}, patience)
 		if !errors.Is(err, nats.ErrNoResponders) {
 			require.NoError(t, err)
 			return stop
@@ -139,8 +142,8 @@ func classOf(t *testing.T, err error) gcal.Class {
 func TestTokenTravelsFromBrokerToClient(t *testing.T) {
 	t.Parallel()
 	g, nc, time := startGoogle(t), natstest.Start(t).Connect(), &clock{}
-	serve(t, nc, tokens.NewBroker(oauthVault(g), tokens.BrokerConfig{Now: time.now}))
-	client := tokens.NewClient(nc, tokens.ClientConfig{Now: time.now})
+	serve(t, nc, tokens.NewBroker(oauthVault(g), tokens.BrokerConfig{Timeout: patience, Now: time.now}))
+	client := tokens.NewClient(nc, tokens.ClientConfig{Timeout: patience, Now: time.now})
 	ctx := t.Context()
 
 	token, err := client.Token(ctx, "a1", "")
@@ -156,7 +159,7 @@ func TestTokenTravelsFromBrokerToClient(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "access-1", token)
 	}
-	token, err = tokens.NewClient(nc, tokens.ClientConfig{Now: time.now}).Token(ctx, "a1", "")
+	token, err = tokens.NewClient(nc, tokens.ClientConfig{Timeout: patience, Now: time.now}).Token(ctx, "a1", "")
 	require.NoError(t, err)
 	require.Equal(t, "access-1", token)
 	require.EqualValues(t, 1, g.refreshes.Load())
@@ -167,7 +170,7 @@ func TestTokenTravelsFromBrokerToClient(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "access-2", token)
 	}
-	token, err = tokens.NewClient(nc, tokens.ClientConfig{Now: time.now}).Token(ctx, "a1", "access-1")
+	token, err = tokens.NewClient(nc, tokens.ClientConfig{Timeout: patience, Now: time.now}).Token(ctx, "a1", "access-1")
 	require.NoError(t, err)
 	require.Equal(t, "access-2", token)
 	require.EqualValues(t, 2, g.refreshes.Load())
@@ -176,8 +179,8 @@ func TestTokenTravelsFromBrokerToClient(t *testing.T) {
 func TestTokensAreRenewedBeforeTheyExpire(t *testing.T) {
 	t.Parallel()
 	g, nc, time := startGoogle(t), natstest.Start(t).Connect(), &clock{}
-	serve(t, nc, tokens.NewBroker(oauthVault(g), tokens.BrokerConfig{Now: time.now}))
-	client := tokens.NewClient(nc, tokens.ClientConfig{Now: time.now})
+	serve(t, nc, tokens.NewBroker(oauthVault(g), tokens.BrokerConfig{Timeout: patience, Now: time.now}))
+	client := tokens.NewClient(nc, tokens.ClientConfig{Timeout: patience, Now: time.now})
 
 	_, err := client.Token(t.Context(), "a1", "")
 	require.NoError(t, err)
@@ -202,14 +205,14 @@ func TestManyCallersShareOneRefresh(t *testing.T) {
 		_, _ = fmt.Fprint(w, `{"access_token":"slow","expires_in":3599}`)
 	})
 	g.answer.Store(&slow)
-	serve(t, nc, tokens.NewBroker(oauthVault(g), tokens.BrokerConfig{}))
+	serve(t, nc, tokens.NewBroker(oauthVault(g), tokens.BrokerConfig{Timeout: patience}))
 
 	// Three writers with ten turns each, and one turn that does not want to wait.
 	var group sync.WaitGroup
 	var good atomic.Int64
 	impatient, cancel := context.WithCancel(t.Context())
 	for range 3 {
-		client := tokens.NewClient(nc, tokens.ClientConfig{})
+		client := tokens.NewClient(nc, tokens.ClientConfig{Timeout: patience})
 		for range 10 {
 			group.Go(func() {
 				if token, err := client.Token(t.Context(), "a1", ""); err == nil && token == "slow" {
@@ -250,10 +253,10 @@ func TestFailuresKeepTheirClass(t *testing.T) {
 	} {
 		g.say(test.status, test.body)
 		var logged bytes.Buffer
-		broker := tokens.NewBroker(oauthVault(g), tokens.BrokerConfig{Logger: slog.New(slog.NewTextHandler(&logged, nil))})
+		broker := tokens.NewBroker(oauthVault(g), tokens.BrokerConfig{Timeout: patience, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 		stop := serve(t, nc, broker)
 		before := g.refreshes.Load()
-		_, err := tokens.NewClient(nc, tokens.ClientConfig{}).Token(t.Context(), "a1", "")
+		_, err := tokens.NewClient(nc, tokens.ClientConfig{Timeout: patience}).Token(t.Context(), "a1", "")
 		require.Equal(t, test.class, classOf(t, err), test.body)
 		require.EqualValues(t, 1, g.refreshes.Load()-before, "one refresh is one request: %s", test.body)
 		stop()
@@ -270,7 +273,7 @@ func TestARefusalIsAnsweredFromMemoryUntilReconnected(t *testing.T) {
 	g.say(400, `{"error":"invalid_grant","error_description":"Token has been expired or revoked."}`)
 	source := oauthVault(g)
 	var told atomic.Int64
-	broker := tokens.NewBroker(source, tokens.BrokerConfig{Now: clock.now, OnRefused: func(_ context.Context, account string, why *gcal.Error) {
+	broker := tokens.NewBroker(source, tokens.BrokerConfig{Timeout: patience, Now: clock.now, OnRefused: func(_ context.Context, account string, why *gcal.Error) {
 		if account == "a1" && why.Class == gcal.AuthRevoked {
 			told.Add(1)
 		}
@@ -298,7 +301,7 @@ func TestATemporaryFailureIsAskedAgainAtOnce(t *testing.T) {
 	t.Parallel()
 	g := startGoogle(t)
 	g.say(503, `{"error":"temporarily_unavailable"}`)
-	broker := tokens.NewBroker(oauthVault(g), tokens.BrokerConfig{OnRefused: func(context.Context, string, *gcal.Error) { t.Error("it was not refused") }})
+	broker := tokens.NewBroker(oauthVault(g), tokens.BrokerConfig{Timeout: patience, OnRefused: func(context.Context, string, *gcal.Error) { t.Error("it was not refused") }})
 	_, err := broker.Token(t.Context(), "a1", "")
 	require.Equal(t, gcal.Transient, classOf(t, err))
 	g.answer.Store(nil)
@@ -320,7 +323,7 @@ func TestFixedToken(t *testing.T) {
 	broker := tokens.NewBroker(&vault{
 		record: &calferryv1.Account{Id: "a1", Kind: calferryv1.AccountKind_ACCOUNT_KIND_TOKEN},
 		secret: &calferryv1.Credential{AccessToken: "given"},
-	}, tokens.BrokerConfig{})
+	}, tokens.BrokerConfig{Timeout: patience})
 	token, err := broker.Token(t.Context(), "a1", "")
 	require.NoError(t, err)
 	require.Equal(t, "given", token)
@@ -345,20 +348,20 @@ func TestServiceAccount(t *testing.T) {
 		record: &calferryv1.Account{Id: "a1", Kind: calferryv1.AccountKind_ACCOUNT_KIND_SERVICE},
 		secret: &calferryv1.Credential{ServiceAccountJson: data, TokenUrl: g.URL + "/token", Subject: "someone@example.com"},
 	}
-	token, err := tokens.NewBroker(source, tokens.BrokerConfig{}).Token(t.Context(), "a1", "")
+	token, err := tokens.NewBroker(source, tokens.BrokerConfig{Timeout: patience}).Token(t.Context(), "a1", "")
 	require.NoError(t, err)
 	require.Equal(t, "access-1", token)
 	require.NotEmpty(t, (<-g.forms).Get("assertion"))
 
 	g.say(400, `{"error":"invalid_grant","error_description":"Invalid JWT Signature."}`)
-	_, err = tokens.NewBroker(source, tokens.BrokerConfig{}).Token(t.Context(), "a1", "")
+	_, err = tokens.NewBroker(source, tokens.BrokerConfig{Timeout: patience}).Token(t.Context(), "a1", "")
 	require.Equal(t, gcal.AuthRevoked, classOf(t, err))
 
 	file["private_key"] = "hunter2"
 	data, err = json.Marshal(file)
 	require.NoError(t, err)
 	source.secret = &calferryv1.Credential{ServiceAccountJson: data}
-	_, err = tokens.NewBroker(source, tokens.BrokerConfig{}).Token(t.Context(), "a1", "")
+	_, err = tokens.NewBroker(source, tokens.BrokerConfig{Timeout: patience}).Token(t.Context(), "a1", "")
 	require.Equal(t, gcal.Operator, classOf(t, err))
 	require.NotContains(t, err.Error(), "hunter2")
 }
@@ -366,7 +369,7 @@ func TestServiceAccount(t *testing.T) {
 func TestWhenNobodyCanAnswer(t *testing.T) {
 	t.Parallel()
 	nc := natstest.Start(t).Connect()
-	patient := tokens.NewClient(nc, tokens.ClientConfig{})
+	patient := tokens.NewClient(nc, tokens.ClientConfig{Timeout: patience})
 	_, err := patient.Token(t.Context(), "a1", "")
 	require.Equal(t, gcal.Transient, classOf(t, err))
 	require.ErrorContains(t, err, "no state service is running")
@@ -401,8 +404,8 @@ func TestUnknownAccountAndUnreadableCredential(t *testing.T) {
 	t.Parallel()
 	nc := natstest.Start(t).Connect()
 	source := &vault{err: fmt.Errorf("registry: %w", tokens.ErrUnknownAccount)}
-	serve(t, nc, tokens.NewBroker(source, tokens.BrokerConfig{}))
-	client := tokens.NewClient(nc, tokens.ClientConfig{})
+	serve(t, nc, tokens.NewBroker(source, tokens.BrokerConfig{Timeout: patience}))
+	client := tokens.NewClient(nc, tokens.ClientConfig{Timeout: patience})
 	_, err := client.Token(t.Context(), "a1", "")
 	require.Equal(t, gcal.AuthRevoked, classOf(t, err))
 	require.ErrorContains(t, err, "account a1 is not connected")
@@ -426,11 +429,11 @@ func TestABrokerThatStopsFinishesWhatItBegan(t *testing.T) {
 		_, _ = fmt.Fprint(w, `{"access_token":"slow","expires_in":3599}`)
 	})
 	g.answer.Store(&slow)
-	stop := serve(t, nc, tokens.NewBroker(oauthVault(g), tokens.BrokerConfig{}))
+	stop := serve(t, nc, tokens.NewBroker(oauthVault(g), tokens.BrokerConfig{Timeout: patience}))
 
 	got := make(chan string, 1)
 	go func() {
-		token, _ := tokens.NewClient(nc, tokens.ClientConfig{}).Token(context.Background(), "a1", "")
+		token, _ := tokens.NewClient(nc, tokens.ClientConfig{Timeout: patience}).Token(context.Background(), "a1", "")
 		got <- token
 	}()
 	<-entered
@@ -439,6 +442,6 @@ func TestABrokerThatStopsFinishesWhatItBegan(t *testing.T) {
 	close(release)
 	require.Equal(t, "slow", <-got)
 	<-stopped
-	_, err := nc.Request(streams.TokenSubject, nil, time.Second)
+	_, err := nc.Request(streams.TokenSubject, nil, patience)
 	require.ErrorIs(t, err, nats.ErrNoResponders)
 }
