@@ -94,7 +94,7 @@ func TestStartPace(t *testing.T) {
 func TestWithoutRedisNothingIsGranted(t *testing.T) {
 	t.Parallel()
 	pacetest.Each(t, func(t *testing.T, server *pacetest.Server) {
-		p, err := New(server.Client, Config{})
+		p, err := New(server.Client, Config{CallTimeout: time.Minute})
 		require.NoError(t, err)
 		require.NoError(t, p.Ping(t.Context()))
 		l, err := p.Acquire(t.Context(), lane(1), "turn", "sub", 0)
@@ -136,7 +136,7 @@ func TestASilentRedisIsGivenUp(t *testing.T) {
 	began := time.Now()
 	_, err = p.Acquire(t.Context(), lane(1), "turn", "sub", 0)
 	require.ErrorIs(t, err, ErrUnavailable)
-	require.Less(t, time.Since(began), 20*time.Second)
+	require.Less(t, time.Since(began), time.Minute, "hung")
 }
 
 func TestARedisThatForgetsEndsTheTurn(t *testing.T) {
@@ -167,7 +167,7 @@ func TestAProjectSharesOneHashSlot(t *testing.T) {
 	require.Eventually(t, func() bool {
 		info, err := cluster.Client.ClusterInfo(ctx).Result()
 		return err == nil && len(info) > 0 && info[:16] == "cluster_state:ok"
-	}, 10*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 
 	slots := make(map[int64]bool)
 	for i := range 20 {
@@ -180,7 +180,7 @@ func TestAProjectSharesOneHashSlot(t *testing.T) {
 	}
 	require.Len(t, slots, 1)
 
-	p, err := New(cluster.Client, Config{})
+	p, err := New(cluster.Client, Config{CallTimeout: time.Minute})
 	require.NoError(t, err)
 	l, err := p.Acquire(ctx, lane(1), "turn", "sub", 0)
 	require.NoError(t, err)
@@ -230,7 +230,10 @@ func TestWritersShareALane(t *testing.T) {
 		var group sync.WaitGroup
 		for w := range writers {
 			group.Go(func() {
-				p, err := New(server.Client, Config{StartPace: 2000, MaxPace: 2000, UserUnitsPerMinute: 600_000, ProjectUnitsPerMinute: 600_000})
+				p, err := New(server.Client, Config{
+					StartPace: 2000, MaxPace: 2000, UserUnitsPerMinute: 600_000, ProjectUnitsPerMinute: 600_000,
+					CallTimeout: time.Minute, Lease: 10 * time.Minute, // a turn that a busy machine holds up keeps its lane
+				})
 				if err != nil {
 					t.Error(err)
 					return
