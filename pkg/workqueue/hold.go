@@ -47,7 +47,7 @@ func (h *hold) end() bool {
 }
 
 func (h *hold) beat(ctx context.Context) {
-	every := h.q.cfg.AckWait / 3
+	every := h.q.beatTime
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	last := time.Now().Add(h.q.cfg.MaxTurn)

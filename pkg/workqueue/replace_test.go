@@ -12,7 +12,7 @@ import (
 
 func TestPutReplacesAQueuedMessage(t *testing.T) {
 	t.Parallel()
-	q := start(t, short).open(t, Config{})
+	q := start(t, long).open(t, Config{})
 	first := put(t, q, "k", "v1")
 	require.Greater(t, put(t, q, "k", "v2"), first)
 	requireStats(t, q, Stats{New: 1})
@@ -36,7 +36,7 @@ func TestPutReplacesAMessageInFlight(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			q := start(t, short).open(t, Config{Workers: 2})
+			q := start(t, long).open(t, Config{Workers: 2})
 			h, turns := visits(t)
 			run(t, q, h)
 			put(t, q, "k", "v1")
@@ -112,7 +112,7 @@ func TestStaleAnswersChangeNothing(t *testing.T) {
 
 func TestKeepOnReplaceLetsTheTurnGoOn(t *testing.T) {
 	t.Parallel()
-	q := start(t, short).open(t, Config{Workers: 2, KeepOnReplace: true})
+	q := start(t, long).open(t, Config{Workers: 2, KeepOnReplace: true})
 	h, turns := visits(t)
 	run(t, q, h)
 	put(t, q, "k", "v1")
@@ -214,7 +214,7 @@ func TestRemove(t *testing.T) {
 
 func TestKeysMaySpanTokens(t *testing.T) {
 	t.Parallel()
-	q := start(t, short).open(t, Config{Stream: streams.StreamChanges})
+	q := start(t, long).open(t, Config{Stream: streams.StreamChanges})
 	h, turns := visits(t)
 	run(t, q, h)
 	key := streams.ChangesKey(streams.LaneToken("1", "a@b"), "sub")

@@ -35,8 +35,14 @@ func TestMain(m *testing.M) {
 // patience bounds every wait of the tests: far above what is expected, for busy machines.
 const patience = time.Minute
 
-// short is an AckWait that tests can sit out.
-const short = 1500 * time.Millisecond
+const (
+	// short is an AckWait that tests can sit out, and that a busy machine does not let pass between two beats.
+	short = 4 * time.Second
+	// long is an AckWait that does not pass in a test.
+	long = 30 * time.Second
+	// beat is a time between two heartbeats that tests need not wait for.
+	beat = 200 * time.Millisecond
+)
 
 type kit struct {
 	srv *natstest.Server
@@ -68,6 +74,7 @@ func open(t *testing.T, nc *nats.Conn, cfg Config) *Queue {
 		asked: listen[string](), beat: listen[string](), ended: listen[turnEnd](), gaveBack: listen[string](),
 		parked: listen[string](), replaced: listen[uint64](),
 	}
+	q.beatTime = min(q.beatTime, beat)
 	return q
 }
 

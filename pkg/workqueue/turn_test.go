@@ -21,7 +21,7 @@ func TestHeartbeatsKeepALongTurn(t *testing.T) {
 	put(t, q, "k", "v")
 	v := await(t, turns)
 	began := time.Now()
-	for time.Since(began) < 3*short {
+	for time.Since(began) < 2*short {
 		await(t, q.signals.beat.ch)
 	}
 	require.NoError(t, v.ctx.Err())
@@ -42,7 +42,7 @@ func TestOnHeartbeat(t *testing.T) {
 	}
 	t.Run("goes with each heartbeat", func(t *testing.T) {
 		t.Parallel()
-		q, v := begin(t, short)
+		q, v := begin(t, long)
 		calls := make(chan struct{}, 100)
 		v.OnHeartbeat(func(ctx context.Context) error {
 			_, ok := ctx.Deadline()
@@ -59,7 +59,7 @@ func TestOnHeartbeat(t *testing.T) {
 	})
 	t.Run("a lost lease cancels, and the answer counts", func(t *testing.T) {
 		t.Parallel()
-		q, v := begin(t, short)
+		q, v := begin(t, long)
 		v.OnHeartbeat(func(context.Context) error { return fmt.Errorf("lane: %w", ErrLeaseLost) })
 		await(t, v.ctx.Done())
 		require.ErrorIs(t, context.Cause(v.ctx), ErrLeaseLost)
@@ -90,7 +90,7 @@ func TestOnHeartbeat(t *testing.T) {
 	})
 	t.Run("has returned before the answer goes out", func(t *testing.T) {
 		t.Parallel()
-		q, v := begin(t, 3*short)
+		q, v := begin(t, long)
 		answers := spy(t, q)
 		var inside atomic.Bool
 		entered := make(chan struct{}, 100)
@@ -126,7 +126,7 @@ func TestNoHeartbeatFollowsTheAnswer(t *testing.T) {
 	answers := spy(t, q)
 	// Turns end just when a heartbeat is due.
 	stop := run(t, q, func(ctx context.Context, _ *Turn) Result {
-		sleep(ctx, short/3)
+		sleep(ctx, beat)
 		return Again(time.Hour)
 	})
 	const keys = 64
@@ -153,7 +153,7 @@ func TestNoHeartbeatFollowsTheAnswer(t *testing.T) {
 
 func TestMaxTurnEndsTheContext(t *testing.T) {
 	t.Parallel()
-	q := start(t, short).open(t, Config{MaxTurn: 200 * time.Millisecond})
+	q := start(t, long).open(t, Config{MaxTurn: 200 * time.Millisecond})
 	h, turns := visits(t)
 	run(t, q, h)
 	put(t, q, "k", "v")
@@ -257,7 +257,7 @@ func TestLongDelaysAreSentTogetherOnWholeSeconds(t *testing.T) {
 func TestContextCarriesRunsValues(t *testing.T) {
 	t.Parallel()
 	type key struct{}
-	q := start(t, short).open(t, Config{})
+	q := start(t, long).open(t, Config{})
 	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), key{}, "value"))
 	got := make(chan any, 1)
 	done := make(chan error, 1)

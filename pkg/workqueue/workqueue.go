@@ -110,6 +110,7 @@ type Queue struct {
 	signals signals
 
 	pullTime time.Duration // tests change it
+	beatTime time.Duration // between two heartbeats; tests change it
 	pulls    chan struct{} // one place for each pull request that may be open
 
 	running  atomic.Int64
@@ -153,7 +154,7 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Queue, error) {
 	if q.metrics, err = newMetrics(cfg.Metrics, cfg.Stream); err != nil {
 		return nil, fmt.Errorf("open queue %s: register metrics: %w", cfg.Stream, err)
 	}
-	q.cfg = cfg
+	q.cfg, q.beatTime = cfg, cfg.AckWait/3
 	return q, nil
 }
 
