@@ -15,7 +15,7 @@ const axe = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 
 export class Stage {
   static async open({ chromium: executablePath, base, artifacts }) {
-    const browser = await chromium.launch({ executablePath, args: flags });
+    const browser = await chromium.launch({ executablePath, args: flags, timeout: patience });
     const stage = new Stage(browser, base, artifacts);
     await stage.use({});
     return stage;

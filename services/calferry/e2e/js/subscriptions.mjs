@@ -30,24 +30,24 @@ export async function refuse(stage, { feed }) {
   return page.getByRole("alert").innerText();
 }
 
-// counts opens a subscription and watches it, without asking anything of it, until its sentence has shown as many waits
-// and as many numbers of written events as are wanted. It returns all that it has shown, and by what marker the page is
-// known: one that was loaded anew has lost it.
-export async function counts(stage, { path, waits, steps }) {
+// counts watches the subscription that is open, without asking anything of it, until its sentence has shown as many waits
+// and as many numbers of written events as are wanted, and these words. It returns all that it has shown since it was
+// first called, and marks the page: one that was loaded anew has lost the mark.
+export async function counts(stage, { waits, steps, words }) {
   const { page } = stage;
-  if (path) await stage.go(path);
   await page.evaluate(() => {
+    if (window.said) return;
     window.marker = "the same page";
     window.said = new Set();
     const note = () => window.said.add(document.querySelector("#now .sentence")?.innerText);
     new MutationObserver(note).observe(document.body, { subtree: true, childList: true, characterData: true });
     note();
   });
-  await page.waitForFunction(([waits, steps]) => {
+  await page.waitForFunction(([waits, steps, words]) => {
     const all = [...window.said].join("\n");
     const seen = (pattern) => new Set([...all.matchAll(pattern)].map((m) => m[1])).size;
-    return seen(/resumes in about (\d+) s/g) >= waits && seen(/^(\d+) written, /gm) >= steps;
-  }, [waits, steps]);
+    return seen(/resumes in about (\d+) s/g) >= waits && seen(/^(\d+) written, /gm) >= steps && all.includes(words);
+  }, [waits, steps, words]);
   await stage.shot("subscription-counting");
   return page.evaluate(() => [...window.said]);
 }
@@ -60,11 +60,12 @@ export async function becomes(stage, { state, name }) {
   return { text: await page.locator("main").innerText(), marker: await page.evaluate(() => window.marker ?? "") };
 }
 
-// decide opens a subscription that holds deletions and chooses what becomes of them.
-export async function decide(stage, { path, button, except }) {
+// decide opens a subscription, waits until it holds so many deletions, as its heading says, and chooses what becomes of
+// them.
+export async function decide(stage, { path, heading, button, except }) {
   const { page } = stage;
   await stage.go(path);
-  await page.getByRole("heading", { name: /wait for you|waits for you/ }).waitFor();
+  await page.getByRole("heading", { name: heading }).waitFor();
   await stage.shot(`holds-${button.split(" ")[0].toLowerCase()}`);
   const before = await page.locator("#held").innerText();
   if (except) await page.getByLabel(except).uncheck();
