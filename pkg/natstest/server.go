@@ -105,7 +105,7 @@ func connect(tb testing.TB, url string, options ...nats.Option) *nats.Conn {
 	tb.Helper()
 	options = append([]nats.Option{
 		nats.MaxReconnects(-1), nats.ReconnectWait(20 * time.Millisecond), nats.ReconnectJitter(0, 0),
-		nats.Timeout(5 * time.Second),
+		nats.Timeout(startTimeout),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // else nats.go prints to stderr
 	}, options...)
 	nc, err := nats.Connect(url, options...)
