@@ -10,15 +10,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/calferry/calferry/pkg/event"
 	"github.com/calferry/calferry/pkg/gcal"
 	"github.com/calferry/calferry/pkg/gcalsim"
+	"github.com/calferry/calferry/pkg/leaktest"
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }
 
 const (

@@ -13,10 +13,10 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/calferry/calferry/pkg/leaktest"
 	"github.com/calferry/calferry/pkg/natstest"
 	"github.com/calferry/calferry/pkg/registry"
 	"github.com/calferry/calferry/pkg/seal"
@@ -343,5 +343,5 @@ func TestSecretsOpenOnlyInTheirRecord(t *testing.T) {
 }
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }

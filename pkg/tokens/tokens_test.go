@@ -21,10 +21,10 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/calferry/calferry/pkg/gcal"
+	"github.com/calferry/calferry/pkg/leaktest"
 	"github.com/calferry/calferry/pkg/natstest"
 	"github.com/calferry/calferry/pkg/streams"
 	"github.com/calferry/calferry/pkg/tokens"
@@ -35,7 +35,7 @@ import (
 const patience = time.Minute
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }
 
 // google is a token endpoint. Unless answer is set, each refresh gives another token.

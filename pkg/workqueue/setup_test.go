@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/calferry/calferry/pkg/leaktest"
 	"github.com/calferry/calferry/pkg/natstest"
 	"github.com/calferry/calferry/pkg/streams"
 )
@@ -25,7 +26,7 @@ func TestMain(m *testing.M) {
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
 		_ = f.Value.Set("6")
 	}
-	goleak.VerifyTestMain(m,
+	leaktest.Main(m,
 		// Started by nats-server at first use and kept for the life of the process.
 		goleak.IgnoreAnyFunction("github.com/nats-io/nats-server/v2/server/pse.startMonitoring"),
 		goleak.IgnoreAnyFunction("github.com/nats-io/nats-server/v2/server.(*Server).startGoRoutine.func1"),
