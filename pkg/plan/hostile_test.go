@@ -64,7 +64,7 @@ func TestHostileBodies(t *testing.T) {
 			runtime.ReadMemStats(&after)
 			require.Contains(t, keys(p), "good")
 			// Far above what it takes: without limits, it is hours.
-			require.Less(t, took, time.Minute)
+			require.Less(t, took, 5*time.Minute)
 			require.Less(t, int64(after.HeapAlloc)-int64(before.HeapAlloc), int64(150<<20), "kept by the plan")
 			for i := range p.Events {
 				require.Less(t, len(p.Events[i].Body.Canonical()), 110_000)

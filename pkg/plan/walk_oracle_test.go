@@ -77,7 +77,7 @@ func TestWalksLikeTheStandardSays(t *testing.T) {
 	}
 	batch, err := json.Marshal(rules)
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	command := exec.CommandContext(ctx, "node", "--max-old-space-size=200", oracle, "rules")
 	command.Stdin = bytes.NewReader(batch)
