@@ -56,7 +56,7 @@ func (b *Board) keep(ctx context.Context, what string, follow func(context.Conte
 func (b *Board) followSubscriptions(ctx context.Context) error {
 	seen := map[string]bool{}
 	first := true
-	b.pass(&b.passed.subscriptions, 0) // a watch that is opened again begins with everything
+	b.pass(0) // a watch that is opened again begins with everything
 	for update, err := range b.registry.WatchSubscriptions(ctx) {
 		if b.unreadable(ctx, err) {
 			seen[update.ID] = true
@@ -69,9 +69,9 @@ func (b *Board) followSubscriptions(ctx context.Context) error {
 		case registry.Put:
 			seen[update.ID] = true
 			b.Put(update.Record)
-			b.pass(&b.passed.subscriptions, update.Revision)
+			b.pass(update.Revision)
 		case registry.Removed:
-			b.pass(&b.passed.subscriptions, update.Revision)
+			b.pass(update.Revision)
 			b.remove(update.ID)
 		case registry.CaughtUp:
 			if first {
@@ -84,15 +84,14 @@ func (b *Board) followSubscriptions(ctx context.Context) error {
 	return nil
 }
 
-// pass notes how far a watch has come.
-func (b *Board) pass(passed *uint64, revision uint64) {
+// pass notes how far the watch of subscriptions has come.
+func (b *Board) pass(revision uint64) {
 	b.mu.Lock()
-	*passed = revision
+	b.passed = revision
 	b.mu.Unlock()
 }
 
 func (b *Board) followAccounts(ctx context.Context) error {
-	b.pass(&b.passed.accounts, 0)
 	for update, err := range b.registry.WatchAccounts(ctx) {
 		if b.unreadable(ctx, err) {
 			continue
@@ -103,9 +102,7 @@ func (b *Board) followAccounts(ctx context.Context) error {
 		switch update.Kind {
 		case registry.Put:
 			b.PutAccount(update.Record)
-			b.pass(&b.passed.accounts, update.Revision)
 		case registry.Removed:
-			b.pass(&b.passed.accounts, update.Revision)
 			b.RemoveAccount(update.ID)
 		case registry.CaughtUp:
 			b.arrived(watchAccounts)
