@@ -18,6 +18,8 @@ MODULES := proto pkg services/fetcher services/writer services/state services/ca
 PACKAGES := $(MODULES:%=./%/...)
 # These have one goroutine: the race detector finds nothing there, and takes ten to twenty times as long.
 ALONE := ./pkg/ical ./pkg/plan ./pkg/pace/pacesim
+# No vet, which make lint has, and nothing for debuggers: on a new machine much of the time goes into building.
+TEST := go test -timeout 15m -vet=off -ldflags='-s -w'
 
 .PHONY: help
 help: ## Print this table
@@ -58,8 +60,8 @@ $(JS)/node_modules/.package-lock.json: $(JS)/package-lock.json
 
 .PHONY: test
 test: $(JS)/node_modules/.package-lock.json ## Run all tests; uses redis-server, chromium and node when they are there, and says what it missed
-	go test -timeout 15m $(ALONE)
-	go test $(RACE) -timeout 15m $$(go list $(PACKAGES) | grep -vxF "$$(go list $(ALONE))")
+	$(TEST) $(ALONE)
+	$(TEST) $(RACE) $$(go list $(PACKAGES) | grep -vxF "$$(go list $(ALONE))")
 	@missing=0; \
 	for tool in redis-server chromium node npm; do \
 	  command -v $$tool >/dev/null || { echo "not run: tests that need $$tool"; missing=1; }; \
