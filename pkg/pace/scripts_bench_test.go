@@ -12,8 +12,8 @@ import (
 	"github.com/calferry/calferry/pkg/pace/pacetest"
 )
 
-// BenchmarkScripts lets eight turns reserve and report on a real redis-server, and tells how many scripts one of its
-// cores carries: scripts by the processor time of the server, which other load on the machine does not touch much.
+// BenchmarkScripts lets eight turns reserve and report on a real redis-server, and tells how many scripts, one for each
+// write, one of its cores carries: scripts by the processor time of the server, which other load on the machine does not touch much.
 func BenchmarkScripts(b *testing.B) {
 	server := pacetest.Real(b)
 	const turns, writes = 8, 500
