@@ -34,10 +34,9 @@ type Board struct {
 	index         index
 	copies        int // of the index, made for readers
 	accounts      map[string]versioned[*calferryv1.Account]
-	removed       map[string]bool // accounts that were taken off; no other gets such an id again
-	// passed is the newest revision of a subscription that the watch has seen. What is as old, and not on the board, is
-	// gone or was written again since.
-	passed    uint64
+	// passed are the newest revisions of subscriptions and accounts that the watches have seen. What is as old, and not on
+	// the board, is gone or was written again since.
+	passed    struct{ subscriptions, accounts uint64 }
 	caughtUp  [watches]bool
 	followers map[*Follower]struct{}
 	ready     chan struct{}
@@ -59,7 +58,6 @@ func New(reg *registry.Registry, book *healthbook.Book, store *ledger.Store, log
 		live:          map[string]versioned[*Live]{},
 		index:         index{rows: map[string]*Row{}},
 		accounts:      map[string]versioned[*calferryv1.Account]{},
-		removed:       map[string]bool{},
 		followers:     map[*Follower]struct{}{},
 		ready:         make(chan struct{}),
 	}
@@ -69,7 +67,7 @@ func New(reg *registry.Registry, book *healthbook.Book, store *ledger.Store, log
 func (b *Board) Put(rec *registry.Record[*calferryv1.Subscription]) {
 	id := rec.Value.GetId()
 	b.mu.Lock()
-	if known, ok := b.subscriptions[id]; ok && known.revision >= rec.Revision || !ok && b.passed >= rec.Revision {
+	if known, ok := b.subscriptions[id]; ok && known.revision >= rec.Revision || !ok && b.passed.subscriptions >= rec.Revision {
 		b.mu.Unlock()
 		return
 	}
@@ -83,7 +81,7 @@ func (b *Board) Put(rec *registry.Record[*calferryv1.Subscription]) {
 func (b *Board) PutAccount(rec *registry.Record[*calferryv1.Account]) {
 	id := rec.Value.GetId()
 	b.mu.Lock()
-	if b.accounts[id].revision >= rec.Revision || b.removed[id] {
+	if known, ok := b.accounts[id]; ok && known.revision >= rec.Revision || !ok && b.passed.accounts >= rec.Revision {
 		b.mu.Unlock()
 		return
 	}
@@ -98,11 +96,10 @@ func (b *Board) PutAccount(rec *registry.Record[*calferryv1.Account]) {
 	b.tell(users...)
 }
 
-// RemoveAccount takes an account off the board for good, also when the watch has yet to come to what was stored of it.
+// RemoveAccount takes an account off the board.
 func (b *Board) RemoveAccount(id string) {
 	b.mu.Lock()
 	delete(b.accounts, id)
-	b.removed[id] = true
 	b.mu.Unlock()
 	b.tell()
 }

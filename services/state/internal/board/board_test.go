@@ -187,12 +187,6 @@ func TestWhatIsGoneStaysGone(t *testing.T) {
 	b.PutAccount(account)
 	require.Empty(t, b.Rows())
 	require.Empty(t, b.Accounts())
-	lags := New(reg, book, store, slog.New(slog.DiscardHandler), nil)
-	lags.PutAccount(account)
-	lags.RemoveAccount("a")
-	account.Revision++
-	lags.PutAccount(account)
-	require.Empty(t, lags.Accounts(), "what a watch that lags has yet to see of it")
 
 	again := record("one", "Made anew", 0)
 	require.NoError(t, reg.PutSubscription(t.Context(), again))

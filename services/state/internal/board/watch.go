@@ -56,7 +56,7 @@ func (b *Board) keep(ctx context.Context, what string, follow func(context.Conte
 func (b *Board) followSubscriptions(ctx context.Context) error {
 	seen := map[string]bool{}
 	first := true
-	b.pass(0) // a watch that is opened again begins with everything
+	b.pass(&b.passed.subscriptions, 0) // a watch that is opened again begins with everything
 	for update, err := range b.registry.WatchSubscriptions(ctx) {
 		if b.unreadable(ctx, err) {
 			seen[update.ID] = true
@@ -69,9 +69,9 @@ func (b *Board) followSubscriptions(ctx context.Context) error {
 		case registry.Put:
 			seen[update.ID] = true
 			b.Put(update.Record)
-			b.pass(update.Revision)
+			b.pass(&b.passed.subscriptions, update.Revision)
 		case registry.Removed:
-			b.pass(update.Revision)
+			b.pass(&b.passed.subscriptions, update.Revision)
 			b.remove(update.ID)
 		case registry.CaughtUp:
 			if first {
@@ -84,14 +84,15 @@ func (b *Board) followSubscriptions(ctx context.Context) error {
 	return nil
 }
 
-// pass notes how far the watch of subscriptions has come.
-func (b *Board) pass(revision uint64) {
+// pass notes how far a watch has come.
+func (b *Board) pass(passed *uint64, revision uint64) {
 	b.mu.Lock()
-	b.passed = revision
+	*passed = revision
 	b.mu.Unlock()
 }
 
 func (b *Board) followAccounts(ctx context.Context) error {
+	b.pass(&b.passed.accounts, 0)
 	for update, err := range b.registry.WatchAccounts(ctx) {
 		if b.unreadable(ctx, err) {
 			continue
@@ -102,7 +103,9 @@ func (b *Board) followAccounts(ctx context.Context) error {
 		switch update.Kind {
 		case registry.Put:
 			b.PutAccount(update.Record)
+			b.pass(&b.passed.accounts, update.Revision)
 		case registry.Removed:
+			b.pass(&b.passed.accounts, update.Revision)
 			b.RemoveAccount(update.ID)
 		case registry.CaughtUp:
 			b.arrived(watchAccounts)
