@@ -13,7 +13,8 @@ import (
 )
 
 // BenchmarkScripts lets eight turns reserve and report on a real redis-server, and tells how many scripts, one for each
-// write, one of its cores carries: scripts by the processor time of the server, which other load on the machine does not touch much.
+// write, one of its cores carries: scripts by the processor time of the server, which other load on the machine does not
+// touch much.
 func BenchmarkScripts(b *testing.B) {
 	server := pacetest.Real(b)
 	const turns, writes = 8, 500

@@ -10,8 +10,8 @@ import (
 	calferryv1 "github.com/calferry/calferry/proto/gen/calferry/v1"
 )
 
-// deliver tells receivers what they have not heard of an incident that no other replica is at. It claims the incident first, so that of several
-// replicas one tells; and forgets it once all know that it is over.
+// deliver tells receivers what they have not heard of an incident that no other replica is at. It claims the incident
+// first, so that of several replicas one tells; and forgets it once all know that it is over.
 func (k *Keeper) deliver(ctx context.Context, key string, i *stored) error {
 	now := k.now()
 	due := k.due(i, now)
